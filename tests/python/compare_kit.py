@@ -23,6 +23,8 @@ from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.results import metric_list
 from narrows.cli.all_commands import app
+from narrows.comparison.document import Request
+from narrows.comparison.document import compare as typed
 from narrows.documents.data import to_data
 from narrows.documents.results import FORMAT, Results, Skipped
 from narrows.errors import NarrowsError
@@ -130,6 +132,12 @@ def campaign(
     )
     (folder / "results.json").write_text(json.dumps(to_data(made)))
     return folder
+
+
+def compare(request: Request) -> dict[str, Any]:
+    """The comparison as `narrows compare --json` prints it."""
+    document: dict[str, Any] = json.loads(json.dumps(to_data(typed(request)), allow_nan=False))
+    return document
 
 
 def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from compare_kit import NETWORK, Values, campaign, flow, run_command, runs, ten
-from narrows.comparison.document import Request, compare
+from compare_kit import NETWORK, Values, campaign, compare, flow, run_command, runs, ten
+from narrows.comparison.document import Request
 from narrows.errors import DataError
 
 
@@ -104,7 +104,7 @@ def test_identical_runs_are_compared_exactly(tmp_path: Path) -> None:
     document = compare(Request(sides))
     assert claimed(document) == {("cubic", "throughput_bps"): "worse"}
     finding = document["rows"][0]["metrics"]["throughput_bps"]
-    assert (finding["exact"], finding["p"], finding["base"].ci95) == (True, None, None)
+    assert (finding["exact"], finding["p"], finding["base"]["ci95"]) == (True, None, None)
     assert outcomes(document)["cubic", "delay_p95_ns"] == "identical"
     result = run_command(*sides, "--fail-on", "throughput worse by 5 %")
     assert result.exit_code == 5

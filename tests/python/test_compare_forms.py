@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compare_kit import campaign, on_terminal, run_command, runs, ten
-from narrows.comparison.document import Request, compare
+from compare_kit import campaign, compare, on_terminal, run_command, runs, ten
+from narrows.comparison.document import Request
 from narrows.errors import UsageError
 
 LONG = "linux:cubic with a name that is rather long (alpha 0.25, beta 0.7, delay 20 ms)"

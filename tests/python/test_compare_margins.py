@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compare_kit import Values, campaign, run_command
+from compare_kit import Values, campaign, compare, run_command
 from narrows.campaign.results import metric_list
-from narrows.comparison.document import Request, compare
+from narrows.comparison.document import Request
 from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN, read_margins
 from narrows.documents.results import NO_RESULTS
 from narrows.errors import UsageError

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare_kit import campaign, flow, run_command, runs
+from compare_kit import campaign, compare, flow, run_command, runs
 from narrows.cli.all_commands import app
-from narrows.comparison.document import Request, compare
+from narrows.comparison.document import Request
 from narrows.errors import UsageError
 
 

@@ -12,11 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from campaign_kit import edited
+from compare_kit import compare
 from narrows.campaign import integrity
 from narrows.cli.all_commands import app
 from narrows.comparison import envelope
-from narrows.comparison.document import Request, compare
+from narrows.comparison.document import Request
 from narrows.comparison.traces import divergence
+from narrows.documents.comparison import StateDifference
 from narrows.errors import DataError
 
 SCENARIO = """
@@ -56,25 +58,24 @@ def series(times: list[float], **columns: list[float]) -> dict[str, Any]:
 def test_traces_part_where_a_value_first_differs() -> None:
     first = series([0, 1, 2, 3], cwnd_bytes=[10, 20, 30, 40], pacing_bps=[1, 1, 1, 1])
     second = series([0, 1, 2, 3], cwnd_bytes=[10, 20, 31, 50], pacing_bps=[1, 1, 1, 9])
-    found = divergence(first, second, 0.0)
-    assert (found["at_s"], found["samples"]) == (2.0, 4)
-    assert found["values"] == [{"name": "cwnd_bytes", "unit": "bytes", "base": 30.0, "other": 31.0}]
-    assert divergence(first, first, 0.0) == {"samples": 4, "at_s": None, "values": []}
+    differs = StateDifference(name="cwnd_bytes", unit="bytes", base=30.0, other=31.0)
+    assert divergence(first, second, 0.0) == (4, 2.0, [differs])
+    assert divergence(first, first, 0.0) == (4, None, [])
 
 
 def test_values_within_the_tolerance_are_the_same() -> None:
     first = series([0, 1, 2], cwnd_bytes=[100, 100, 100])
     second = series([0, 1, 2], cwnd_bytes=[100, 104, 106])
-    assert divergence(first, second, 0.05)["at_s"] == 2.0
+    assert divergence(first, second, 0.05)[1] == 2.0
 
 
 def test_values_are_held_between_samples_and_unknown_ones_say_nothing() -> None:
     first = series([0, 1, 2, 3], cwnd_bytes=[1, 2, 3, 4], ssthresh_bytes=[np.nan, np.nan, 5, 5])
     second = series([0.5, 2.5], cwnd_bytes=[1, 3], ssthresh_bytes=[7, 7])
-    found = divergence(first, second, 0.0)
-    assert found["at_s"] == 1.0
-    assert [value["name"] for value in found["values"]] == ["cwnd_bytes"]
-    assert divergence(series([], cwnd_bytes=[]), second, 0.0)["samples"] == 0
+    _, at_s, values = divergence(first, second, 0.0)
+    assert at_s == 1.0
+    assert [value.name for value in values] == ["cwnd_bytes"]
+    assert divergence(series([], cwnd_bytes=[]), second, 0.0)[0] == 0
 
 
 # -- envelopes ----------------------------------------------------------------------------------

@@ -14,8 +14,10 @@ import jsonschema
 import pytest
 
 from campaign_kit import narrows
-from compare_kit import campaign
+from compare_kit import campaign, compare
+from narrows.comparison.document import Request
 from narrows.documents import reference
+from narrows.documents.comparison import Comparison
 from narrows.documents.data import DamagedError, from_data, to_data
 from narrows.documents.results import Results, read_results
 
@@ -55,6 +57,20 @@ def test_results_fit_their_schema_by_another_library(document: dict[str, Any]) -
     document["rows"][0]["run"] = "one"
     with pytest.raises(jsonschema.ValidationError, match="'one' is not"):
         jsonschema.validate(document, schema)
+
+
+def test_comparisons_fit_their_schema_and_are_written_as_they_were_read(tmp_path: Path) -> None:
+    a, b = ({"throughput_bps": rate, "delay_p95_ns": 61e6, "loss_ratio": None} for rate in (1e7, 9e6))
+    folder = campaign(tmp_path / "a", {"cubic": [a] * 2, "reno": [b] * 2})
+    other = campaign(tmp_path / "b", {"cubic": [b] * 2})
+    schema = json.loads(narrows("schema", "--document", "comparison").output)
+    for request in (
+        Request([folder], traces=False),
+        Request([folder, other], fail_on=["throughput worse by 5 %"], margins=["1 %"], traces=True),
+    ):
+        printed = compare(request)
+        jsonschema.validate(printed, schema)
+        assert json.dumps(to_data(from_data(printed, Comparison))) == json.dumps(printed)
 
 
 def test_a_document_that_is_unknown_has_no_schema() -> None:

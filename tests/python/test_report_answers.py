@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compare_kit import Values, campaign, flow, runs
-from narrows.comparison.document import Request, compare
+from compare_kit import Values, campaign, compare, flow, runs
+from narrows.comparison.document import Request
 from narrows.report import document
 from narrows.report.answers import answer
 from narrows.report.data import load
@@ -159,5 +159,5 @@ def test_values_are_those_of_every_table_also_where_a_run_of_another_row_is_miss
     for side, label in (("base", "cubic"), ("other", "reno")):
         median = loaded.median(label, "all", "throughput_bps")
         assert median is not None
-        assert finding[side].median == median
+        assert finding[side]["median"] == median
         assert all(one.medians[label] == median for one in found.leaders if one.metric == "throughput_bps")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from narrows.api.campaign import Campaign
+    from narrows.documents.comparison import Comparison as Document
 
     Place = str | os.PathLike[str] | Campaign
 
@@ -20,7 +21,7 @@ def _folder(place: Place) -> Path:
 class Comparison:
     """A comparison of campaigns, or of the schemes of one; prints as `narrows compare` does."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: Document) -> None:
         self._document = document
 
     @property
@@ -91,4 +92,4 @@ def compare(
         margins=tuple(margins),
         traces=traces,
     )
-    return Comparison(dict(compared(request)))
+    return Comparison(compared(request))

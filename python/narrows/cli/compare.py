@@ -13,6 +13,7 @@ from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.comparison.document import Request
+    from narrows.documents.comparison import Comparison
 
 
 @command(example="narrows compare results/before results/after --fail-on 'throughput worse by 5 %'")
@@ -139,11 +140,11 @@ def compare(
     )
     document = _with_progress(request, compare)
     _show(document, markdown=markdown, html=html, as_json=as_json, output=output)
-    broken = [one["limit"] for one in document["limits"] if one["broken"]]
+    broken = [limit.limit for limit in document.limits if limit.broken]
     if broken:
         say(f"narrows: broken: {'; '.join(broken)}")
         raise Exit(EXIT_EXPECTATION)
-    if document["unread"]:
+    if document.unread:
         raise Exit(EXIT_BAD_INPUT)
 
 
@@ -203,7 +204,7 @@ def _share(text: str | None) -> float | None:
         raise UsageError(f"--tolerance: {error}") from None
 
 
-def _with_progress(request: Request, compare: Any) -> dict[str, Any]:
+def _with_progress(request: Request, compare: Any) -> Comparison:
     """Compares, with a bar on a terminal for what takes time."""
     from narrows.campaign.progress import bars
     from narrows.console import stderr_console
@@ -216,13 +217,11 @@ def _with_progress(request: Request, compare: Any) -> dict[str, Any]:
             progress.update(task, completed=done, total=total, note=f"{done} of {total}")
 
         request.progress = step
-        found: dict[str, Any] = compare(request)
+        found: Comparison = compare(request)
         return found
 
 
-def _show(
-    document: dict[str, Any], *, markdown: bool, html: bool, as_json: bool, output: Path | None
-) -> None:
+def _show(document: Comparison, *, markdown: bool, html: bool, as_json: bool, output: Path | None) -> None:
     import io
     import json
 

@@ -98,7 +98,9 @@ def schema(
     lab: Annotated[bool, option("--lab", help="Print the JSON Schema of laboratories.")] = False,
     document: Annotated[
         str | None,
-        option("--document", metavar="NAME", help="Print the JSON Schema of a document: results."),
+        option(
+            "--document", metavar="NAME", help="Print the JSON Schema of a document: results, comparison."
+        ),
     ] = None,
     elements: Annotated[
         Path | None,

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,15 +14,28 @@ from narrows.campaign import own_metrics
 from narrows.comparison import envelope, equivalence, gate, setups, sides, traces
 from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
 from narrows.comparison.sides import Pairing, Sample, Side
+from narrows.documents.comparison import (
+    CAMPAIGNS,
+    FORMAT,
+    SCHEMES,
+    ComparedRow,
+    ComparedSample,
+    Comparison,
+    Envelope,
+    Frontier,
+    FrontierEntry,
+    Rank,
+    Ranks,
+    SideFacts,
+    Trace,
+    Unmatched,
+    Unread,
+)
 from narrows.documents.results import Metric, Statistics
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.statistics import ranking
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL, median_over_runs
 
-FORMAT = "narrows/compare/1"
-CAMPAIGNS, SCHEMES = "campaigns", "schemes"
-
-Json = dict[str, Any]
 #: The axes of the frontier: what should be large, and what small.
 _FRONTIER = (("throughput_bps", "delay_p95_ns"), ("goodput_bps", "rtt_p95_ns"))
 #: Traces and envelopes are looked at unasked for so few pairings; they read all packets.
@@ -68,7 +80,7 @@ class Request:
     progress: Callable[[int, int], None] = _ignore
 
 
-def compare(request: Request) -> Json:
+def compare(request: Request) -> Comparison:
     """Compares campaigns, or the schemes of one, and returns the document.
 
     Raises `DataError` for folders that hold no campaign or are not comparable, `UsageError` for names that
@@ -100,41 +112,45 @@ def compare(request: Request) -> Json:
     setups.check(opened, differences, request.across)
     findings = judge(pairings, metrics)
     equivalence.decide(findings, equivalence.read_margins(request.margins, metrics))
-    document: Json = {
-        "format": FORMAT,
-        "kind": SCHEMES if len(opened) == 1 and not request.pairs else CAMPAIGNS,
-        "sides": [_side(one) for one in opened],
-        "unread": unread,
-        "unmatched": _unmatched(opened, pairings, request),
-        "uncompared": _uncompared(base, pairings, request),
-        "flow": request.flow,
-        "differences": [one.to_json() for one in differences],
-        "error_rate": ERROR_RATE,
-        "level": LEVEL,
-        "fewest_runs": FEWEST_FOR_INTERVAL,
-        "metrics": metrics,
-        "rows": _rows(findings),
-        "against": request.against,
-        **({"margin": list(request.margins)} if request.margins else {}),
-        "shown": sum(one.outcome in CLAIMS for one in findings),
-        "tests": len(findings),
-        "limits": gate.hold(limits, findings),
-    }
-    if document["kind"] == SCHEMES and request.against is None:
-        document["ranks"] = _ranks(findings, metrics)
-        document["frontiers"] = _frontiers(pairings, base)
+    kind = SCHEMES if len(opened) == 1 and not request.pairs else CAMPAIGNS
+    is_ranked = kind == SCHEMES and request.against is None
+    rows, ranks = _rows(findings), _ranks(findings, metrics) if is_ranked else None
+    limits_then = gate.hold(limits, findings)
+    frontiers = _frontiers(pairings, base) if is_ranked else None
     looked = request.traces if request.traces is not None else len(pairings) <= FEW
-    document["looked_behind"] = looked
-    if looked:
-        document |= _behind(pairings, request)
-    return document
+    parted, shapes = _behind(pairings, request) if looked else (None, None)
+    return Comparison(
+        format=FORMAT,
+        kind=kind,
+        sides=[_side(side) for side in opened],
+        unread=unread,
+        unmatched=_unmatched(opened, pairings, request),
+        uncompared=_uncompared(base, pairings, request),
+        flow=request.flow,
+        differences=differences,
+        error_rate=ERROR_RATE,
+        level=LEVEL,
+        fewest_runs=FEWEST_FOR_INTERVAL,
+        metrics=metrics,
+        rows=rows,
+        against=request.against,
+        margin=list(request.margins),
+        shown=sum(finding.outcome in CLAIMS for finding in findings),
+        tests=len(findings),
+        limits=limits_then,
+        ranks=ranks,
+        frontiers=frontiers,
+        looked_behind=looked,
+        traces=parted,
+        envelopes=shapes,
+    )
 
 
-def _open(request: Request) -> tuple[list[Side], list[Json]]:
+def _open(request: Request) -> tuple[list[Side], list[Unread]]:
     if request.sides:
         return list(request.sides), []
     opened: list[Side] = []
-    unread: list[Json] = []
+    unread: list[Unread] = []
     if len({path.resolve() for path in request.folders}) < len(request.folders):
         raise UsageError("a campaign is named twice; the schemes of one are compared by naming it once")
     for number, path in enumerate(request.folders):
@@ -143,7 +159,7 @@ def _open(request: Request) -> tuple[list[Side], list[Json]]:
         except NarrowsError as error:
             if len(request.folders) < 3:
                 raise
-            unread.append({"folder": str(path), "why": str(error)})
+            unread.append(Unread(folder=str(path), why=str(error)))
             request.warn(str(error))
     if len(opened) < min(2, len(request.folders)):
         raise DataError(
@@ -182,23 +198,23 @@ def _check_times(metrics: Sequence[Metric]) -> None:
             )
 
 
-def _side(side: Side) -> Json:
+def _side(side: Side) -> SideFacts:
     document = side.document
     pending = sum(cell["state"] == "pending" for cell in side.cells)
-    return {
-        "name": side.name,
-        "folder": str(side.path),
-        "scenario": document.get("name"),
-        "hash": document.get("hash"),
-        "where": side.where,
-        "created_at": document.get("created_at"),
-        "narrows": (document.get("versions") or {}).get("narrows"),
-        "cells": len(side.cells),
-        "pending": pending,
-    }
+    return SideFacts(
+        name=side.name,
+        folder=str(side.path),
+        scenario=document.get("name"),
+        hash=document.get("hash"),
+        where=side.where,
+        created_at=document.get("created_at"),
+        narrows=(document.get("versions") or {}).get("narrows"),
+        cells=len(side.cells),
+        pending=pending,
+    )
 
 
-def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Json]:
+def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Unmatched]:
     """The schemes of each campaign that have no counterpart, where all were asked for."""
     if len(opened) < 2 or request.schemes or request.pairs:
         return []
@@ -207,7 +223,7 @@ def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Req
     for side in opened:
         alone = [scheme for scheme in side.schemes if (side.name, scheme) not in compared]
         if alone:
-            found.append({"side": side.name, "schemes": alone})
+            found.append(Unmatched(side=side.name, schemes=alone))
     return found
 
 
@@ -219,37 +235,40 @@ def _uncompared(side: Side, pairings: Sequence[Pairing], request: Request) -> li
     return [scheme for scheme in request.schemes or side.schemes if scheme not in compared]
 
 
-def _rows(findings: Sequence[Finding]) -> list[Json]:
-    rows: dict[int, Json] = {}
+def _rows(findings: Sequence[Finding]) -> list[ComparedRow]:
+    grouped: dict[int, list[Finding]] = {}
     for finding in findings:
-        pairing = finding.pairing
-        row = rows.get(id(pairing))
-        if row is None:
-            row = rows[id(pairing)] = {
-                "title": pairing.title,
-                "base": _sample(pairing.base),
-                "other": _sample(pairing.other),
-                "paired": pairing.is_paired,
-                "seeds": pairing.seeds,
-                "runs": len(pairing.common) if pairing.is_paired else None,
-                "metrics": {},
-            }
-        row["metrics"][finding.metric.name] = finding.to_json()
-    return list(rows.values())
+        grouped.setdefault(id(finding.pairing), []).append(finding)
+    return [_row(group[0].pairing, group) for group in grouped.values()]
 
 
-def _sample(one: Sample) -> Json:
-    return {
-        "side": one.side.name,
-        "scheme": one.scheme,
-        "name": one.side.name_of(one.scheme),
-        "values": one.side.values_of(one.scheme),
-        **one.counts,
-        "skipped": one.skipped,
-    }
+def _row(pairing: Pairing, findings: Sequence[Finding]) -> ComparedRow:
+    return ComparedRow(
+        title=pairing.title,
+        base=_sample(pairing.base),
+        other=_sample(pairing.other),
+        paired=pairing.is_paired,
+        seeds=pairing.seeds,
+        runs=len(pairing.common) if pairing.is_paired else None,
+        metrics={finding.metric.name: finding.to_document() for finding in findings},
+    )
 
 
-def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Json]:
+def _sample(sample: Sample) -> ComparedSample:
+    return ComparedSample(
+        side=sample.side.name,
+        scheme=sample.scheme,
+        name=sample.side.name_of(sample.scheme),
+        values=sample.side.values_of(sample.scheme),
+        started=sample.started,
+        finished=sample.finished,
+        valid=len(sample.runs),
+        degraded=sample.degraded,
+        skipped=sample.skipped,
+    )
+
+
+def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Ranks]:
     """For each metric and each set of schemes that met the same conditions, the ranks that each may have."""
     found = []
     for metric in metrics:
@@ -262,12 +281,7 @@ def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Json]
         for values, group in groups.items():
             conditions = group[0].pairing.base.side.values_of(group[0].pairing.base.scheme)
             found.append(
-                {
-                    "metric": metric.name,
-                    "values": values,
-                    "conditions": conditions,
-                    "schemes": _rank(group),
-                }
+                Ranks(metric=metric.name, values=values, conditions=conditions, schemes=_rank(group))
             )
     return found
 
@@ -276,7 +290,7 @@ def _stratum(pairing: Pairing) -> str:
     return sides.stratum(pairing.base.side, pairing.base.scheme)
 
 
-def _rank(group: Sequence[Finding]) -> list[Json]:
+def _rank(group: Sequence[Finding]) -> list[Rank]:
     summaries: dict[str, Statistics | None] = {}
     for finding in group:
         summaries.setdefault(finding.pairing.base.scheme, finding.base)
@@ -290,15 +304,15 @@ def _rank(group: Sequence[Finding]) -> list[Json]:
             better[names.index(first), names.index(second)] = True
     ranges = ranking.rank_ranges(better)
     rows = [
-        {"scheme": name, "from": low, "to": high, "summary": summaries[name]}
+        Rank(scheme=name, first=low, last=high, summary=summaries[name])
         for name, (low, high) in zip(names, ranges, strict=True)
     ]
     return rows + [
-        {"scheme": name, "from": None, "to": None, "summary": None} for name in summaries if name not in names
+        Rank(scheme=name, first=None, last=None, summary=None) for name in summaries if name not in names
     ]
 
 
-def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Json]:
+def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Frontier]:
     """The Pareto frontier of each set of schemes that met the same conditions, with its support."""
     groups: dict[str, dict[str, Sample]] = {}
     for pairing in pairings:
@@ -315,15 +329,14 @@ def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Json]:
     )
     axes = next(measured, _FRONTIER[0])
     return [
-        {
-            **_frontier(values, members, axes),
-            "conditions": side.values_of(next(iter(members))),
-        }
+        _frontier(values, members, axes, side.values_of(next(iter(members))))
         for values, members in groups.items()
     ]
 
 
-def _frontier(values: str, members: dict[str, Sample], axes: tuple[str, str]) -> Json:
+def _frontier(
+    values: str, members: dict[str, Sample], axes: tuple[str, str], conditions: dict[str, str]
+) -> Frontier:
     runs = sorted({run for one in members.values() for run in one.runs})
     points = np.full((len(members), len(runs), 2), np.nan)
     for row, one in enumerate(members.values()):
@@ -342,40 +355,42 @@ def _frontier(values: str, members: dict[str, Sample], axes: tuple[str, str]) ->
         and int(there[there.any(axis=1)].sum(axis=1).min()) >= FEWEST_FOR_INTERVAL
     )
     support = ranking.frontier_support(points) if enough else None
-    return {
-        "metrics": list(axes),
-        "values": values,
-        "schemes": [
-            {"scheme": name, "on": bool(on[row]), "support": None if support is None else float(support[row])}
+    return Frontier(
+        metrics=list(axes),
+        values=values,
+        schemes=[
+            FrontierEntry(
+                scheme=name, on=bool(on[row]), support=None if support is None else float(support[row])
+            )
             for row, name in enumerate(members)
         ],
-    }
+        conditions=conditions,
+    )
 
 
-def _behind(pairings: Sequence[Pairing], request: Request) -> Json:
+def _behind(pairings: Sequence[Pairing], request: Request) -> tuple[list[Trace], list[Envelope]]:
     """The traces of states and the performance envelopes."""
     flow = int(request.flow) if request.flow.isdigit() else None
-    parted, shapes = [], []
-    whole = [one for one in pairings if one.base.runs and one.other.runs]
+    parted: list[Trace] = []
+    shapes: list[Envelope] = []
+    whole = [pairing for pairing in pairings if pairing.base.runs and pairing.other.runs]
     for number, pairing in enumerate(whole):
         request.progress(number, len(whole))
-        names: Json = {
-            "title": pairing.title,
-            "sides": [pairing.base.side.name, pairing.other.side.name],
-            "schemes": [pairing.base.scheme, pairing.other.scheme],
-        }
+        sides = pairing.base.side.name, pairing.other.side.name
+        schemes = pairing.base.scheme, pairing.other.scheme
         tolerance = traces.tolerance_of(pairing) if request.tolerance is None else request.tolerance
         try:
             flows = traces.divergences(pairing, tolerance)
-            shape = envelope.envelopes(pairing, flow)
+            shapes.append(envelope.envelopes(pairing, flow))
         except DataError as error:
             # The results tell what the numbers are, also of records that were thinned out.
-            unread = {**names, "absent": str(error)}
-            parted.append({**unread, "flows": []})
-            shapes.append(unread)
+            title, why = pairing.title, str(error)
+            parted.append(Trace(title=title, sides=sides, schemes=schemes, absent=why, flows=[]))
+            shapes.append(Envelope(title=title, sides=sides, schemes=schemes, absent=why))
             continue
-        flows = [one for one in flows if flow in (None, one["flow"])]
-        parted.append({**names, "tolerance": tolerance, "flows": flows})
-        shapes.append({**names, **shape})
+        flows = [trace for trace in flows if flow in (None, trace.flow)]
+        parted.append(
+            Trace(title=pairing.title, sides=sides, schemes=schemes, tolerance=tolerance, flows=flows)
+        )
     request.progress(len(whole), len(whole))
-    return {"traces": parted, "envelopes": shapes}
+    return parted, shapes

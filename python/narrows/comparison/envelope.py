@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.comparison.sides import Pairing, Sample
+from narrows.documents.comparison import Envelope, EnvelopeSide
 from narrows.errors import DataError
 
 Floats = NDArray[np.float64]
-Json = dict[str, Any]
 
 #: Windows are so many round trips long.
 ROUND_TRIPS = 10
@@ -35,36 +35,51 @@ FEWEST_POINTS = 10
 _DEFAULT_WINDOW_NS = 500_000_000
 
 
-def envelopes(pairing: Pairing, flow: int | None = None) -> Json:
+def envelopes(pairing: Pairing, flow: int | None = None) -> Envelope:
     """The envelopes of both sides of a pairing, of one flow or of all flows under test: `conformance`,
     `overlap`, the middle and number of points of both sides, and their hulls as corners of delay (ns) and
     throughput (bit/s). If there is none, `absent` says why. Raises `DataError` if a record can't be read."""
     window = window_ns(pairing)
+
+    def absent(why: str) -> Envelope:
+        return Envelope(title=pairing.title, sides=_sides(pairing), schemes=_schemes(pairing), absent=why)
+
     clouds = [_points(sample, window, flow) for sample in (pairing.base, pairing.other)]
     for sample, cloud in zip((pairing.base, pairing.other), clouds, strict=True):
         if cloud is None:
-            return {"absent": f"the records of {sample.scheme} in {sample.side.name} have no packets"}
+            return absent(f"the records of {sample.scheme} in {sample.side.name} have no packets")
         if len(cloud) < FEWEST_POINTS:
-            return {"absent": f"{len(cloud)} windows of {window / 1e6:g} ms are too few for an envelope"}
+            return absent(f"{len(cloud)} windows of {window / 1e6:g} ms are too few for an envelope")
     kept = [nearest(cloud) for cloud in clouds if cloud is not None]
     hulls = [hull(cloud) for cloud in kept]
     middles = [cloud.mean(axis=0) for cloud in kept]
-    return {
-        "window_ns": window,
-        "conformance": conformance(*kept),
-        "overlap": overlap(*hulls),
-        "base": _side(kept[0], middles[0], hulls[0]),
-        "other": _side(kept[1], middles[1], hulls[1]),
-    }
+    return Envelope(
+        title=pairing.title,
+        sides=_sides(pairing),
+        schemes=_schemes(pairing),
+        window_ns=window,
+        conformance=conformance(*kept),
+        overlap=overlap(*hulls),
+        base=_side(kept[0], middles[0], hulls[0]),
+        other=_side(kept[1], middles[1], hulls[1]),
+    )
 
 
-def _side(points: Floats, middle: Floats, corners: Floats) -> Json:
-    return {
-        "points": len(points),
-        "delay_ns": float(middle[0]),
-        "throughput_bps": float(middle[1]),
-        "hull": [[float(delay), float(rate)] for delay, rate in corners],
-    }
+def _sides(pairing: Pairing) -> tuple[str, str]:
+    return pairing.base.side.name, pairing.other.side.name
+
+
+def _schemes(pairing: Pairing) -> tuple[str, str]:
+    return pairing.base.scheme, pairing.other.scheme
+
+
+def _side(points: Floats, middle: Floats, corners: Floats) -> EnvelopeSide:
+    return EnvelopeSide(
+        points=len(points),
+        delay_ns=float(middle[0]),
+        throughput_bps=float(middle[1]),
+        hull=[(float(delay), float(rate)) for delay, rate in corners],
+    )
 
 
 def window_ns(pairing: Pairing) -> int:

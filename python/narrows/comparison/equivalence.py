@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from narrows.analysis.metrics import find, head_of
 from narrows.comparison.amounts import read_amount
 from narrows.comparison.findings import ERROR_RATE, LEVEL, MISSING, SAME, Finding, least_p
+from narrows.documents.comparison import MarginOutcome
 from narrows.documents.results import Metric
 from narrows.errors import UsageError
 from narrows.statistics import permutation
@@ -29,7 +29,6 @@ from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 from narrows.text import shorten
 
 Floats = NDArray[np.float64]
-Json = dict[str, Any]
 
 BEYOND, WITHIN, UNDECIDED = "differs by more than the margin", "equivalent within the margin", "undecided"
 OPTION = "--margin"
@@ -56,10 +55,16 @@ class Equivalence:
     p: float | None = None
     why: str | None = None
 
-    def to_json(self) -> Json:
-        """As plain data."""
-        amount = {"text": self.margin.text, "amount": self.margin.amount, "share": self.margin.share}
-        return {**amount, "outcome": self.outcome, "p": self.p, "why": self.why}
+    def to_document(self) -> MarginOutcome:
+        """As the comparison has it."""
+        return MarginOutcome(
+            text=self.margin.text,
+            amount=self.margin.amount,
+            share=self.margin.share,
+            outcome=self.outcome,
+            p=self.p,
+            why=self.why,
+        )
 
 
 def read_margins(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, Margin]:
@@ -146,7 +151,7 @@ def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
         return replace(undecided, why="the margin is below the lateness of the runs")
     if repeated:
         estimate = finding.relative if margin.share else finding.absolute
-        amount = abs((estimate or finding.absolute)["estimate"])
+        amount = abs((estimate or finding.absolute).estimate)
         within = finding.outcome == SAME or amount <= margin.amount * (1 + _ROUNDING)
         return Equivalence(margin, WITHIN if within else BEYOND)
     if finding.runs < FEWEST_FOR_INTERVAL:
@@ -183,17 +188,17 @@ class _Test:
         """Of a finding that has an estimate."""
         base, other = finding.pairing.values(finding.metric.name)
         assert finding.absolute is not None
-        ends = finding.absolute
+        ends = (finding.absolute.low, finding.absolute.high, finding.absolute.estimate)
         if margin.share and finding.relative and all(v > 0 for side in (base, other) for v in side.values()):
             base, other = ({run: math.log(v) for run, v in side.items()} for side in (base, other))
             low, high = math.log1p(-margin.amount), math.log1p(margin.amount)
-            ends = {key: math.log1p(finding.relative[key]) for key in ("low", "high", "estimate")}
+            share = finding.relative
+            ends = math.log1p(share.low), math.log1p(share.high), math.log1p(share.estimate)
         else:
             size = _size(finding, margin)
             assert size is not None
             low, high = -size, size
-        interval = float(ends["low"]), float(ends["high"])
-        return cls(finding, margin, base, other, low, high, interval, float(ends["estimate"]))
+        return cls(finding, margin, base, other, low, high, ends[:2], ends[2])
 
     def open(self) -> Equivalence:
         """Nothing is shown."""

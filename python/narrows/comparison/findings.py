@@ -8,15 +8,17 @@ that the difference is more than the lateness by which the runs are judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from narrows.analysis.verdicts import resolution
 from narrows.comparison.sides import Pairing
+from narrows.documents.comparison import ComparedMetric, Estimate
 from narrows.documents.results import Metric, Statistics
 from narrows.statistics import differences, permutation
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL, summarise
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from narrows.comparison.equivalence import Equivalence
 
 Floats = NDArray[np.float64]
-Json = dict[str, Any]
 
 #: The promise: if nothing differs, at most this share of comparisons makes any claim at all.
 ERROR_RATE = 0.05
@@ -57,9 +58,9 @@ class Finding:
     runs: int
     #: The difference in the metric's unit: `estimate`, and `low` and `high` of its 95 % interval or, below 6
     #: runs and between paired runs, of the smallest and largest difference (`range`).
-    absolute: Json | None = None
+    absolute: Estimate | None = None
     #: The same as a share of the base; None where that is 0.
-    relative: Json | None = None
+    relative: Estimate | None = None
     #: The p value among all comparisons, and that of Wilcoxon's test of this one alone.
     p: float | None = None
     p_alone: float | None = None
@@ -81,23 +82,23 @@ class Finding:
         """True if the difference is best told in per cent of the base."""
         return self.relative is not None and self.metric.unit in _RATIO_UNITS
 
-    def to_json(self) -> Json:
-        """As plain data."""
-        return {
-            "outcome": self.outcome,
-            "base": self.base,
-            "other": self.other,
-            "runs": self.runs,
-            "absolute": self.absolute,
-            "relative": self.relative,
-            "told_as": "relative" if self.is_relative else "absolute",
-            "p": self.p,
-            "p_alone": self.p_alone,
-            "resolution": self.resolution,
-            "exact": self.exact,
-            "why": self.why,
-            **({"margin": self.equivalence.to_json()} if self.equivalence else {}),
-        }
+    def to_document(self) -> ComparedMetric:
+        """As the comparison has it."""
+        return ComparedMetric(
+            outcome=self.outcome,
+            base=self.base,
+            other=self.other,
+            runs=self.runs,
+            absolute=self.absolute,
+            relative=self.relative,
+            told_as="relative" if self.is_relative else "absolute",
+            p=self.p,
+            p_alone=self.p_alone,
+            resolution=self.resolution,
+            exact=self.exact,
+            why=self.why,
+            margin=self.equivalence.to_document() if self.equivalence else None,
+        )
 
 
 def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Finding]:
@@ -137,7 +138,7 @@ def _measured(pairing: Pairing, metric: Metric) -> Finding:
     elif pairing.base.is_repeated and pairing.other.is_repeated:
         finding.exact = True
         finding.outcome = _way(finding)
-        if finding.outcome in CLAIMS and abs(finding.absolute["estimate"]) <= finding.resolution:
+        if finding.outcome in CLAIMS and abs(finding.absolute.estimate) <= finding.resolution:
             finding.outcome, finding.why = NOT_SHOWN, "the difference is below the lateness of the runs"
     elif runs < FEWEST_FOR_INTERVAL:
         finding.outcome = TOO_FEW
@@ -153,7 +154,7 @@ def _array(values: Mapping[int, float]) -> Floats:
     return np.array(list(values.values()), dtype=np.float64)
 
 
-def _estimate(x: Floats, y: Floats, paired: bool) -> Json:
+def _estimate(x: Floats, y: Floats, paired: bool) -> Estimate:
     """The shift from `x` to `y`, and its interval or range."""
     enough = min(len(x), len(y)) >= FEWEST_FOR_INTERVAL
     if paired:
@@ -163,21 +164,28 @@ def _estimate(x: Floats, y: Floats, paired: bool) -> Json:
     else:
         shift = differences.unpaired_shift(x, y)
         ends = differences.unpaired_interval(x, y) if enough else (y.min() - x.max(), y.max() - x.min())
+    kind: Literal["interval", "range", "identical", "unknown"]
     kind = "interval" if enough else "range" if len(x) > 1 else "unknown"
     if ends[0] == ends[1] and kind != "unknown":
         kind = "identical"
-    return {"estimate": float(shift), "low": float(ends[0]), "high": float(ends[1]), "kind": kind}
+    return Estimate(estimate=float(shift), low=float(ends[0]), high=float(ends[1]), kind=kind)
 
 
-def _relative(x: Floats, y: Floats, paired: bool, absolute: Json, middle: float) -> Json | None:
+def _relative(x: Floats, y: Floats, paired: bool, absolute: Estimate, middle: float) -> Estimate | None:
     """The shift as a share of the base: from logarithms where all values are positive, so that a half and a
     double count alike, else from the median of the base."""
     if x.min() > 0 and y.min() > 0:
         found = _estimate(np.log(x), np.log(y), paired)
-        return {key: value if key == "kind" else float(np.expm1(value)) for key, value in found.items()}
+        return _scaled(found, lambda value: float(np.expm1(value)))
     if middle <= 0:
         return None
-    return {key: value if key == "kind" else value / middle for key, value in absolute.items()}
+    return _scaled(absolute, lambda value: value / middle)
+
+
+def _scaled(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
+    return structs.replace(
+        estimate, estimate=scale(estimate.estimate), low=scale(estimate.low), high=scale(estimate.high)
+    )
 
 
 def _resolution(pairing: Pairing, metric: Metric, middle: float) -> float:
@@ -190,7 +198,7 @@ def _resolution(pairing: Pairing, metric: Metric, middle: float) -> float:
 def _way(finding: Finding) -> str:
     """Which way the estimate points."""
     better = finding.metric.better
-    estimate = (finding.absolute or {}).get("estimate", 0.0)
+    estimate = finding.absolute.estimate if finding.absolute else 0.0
     if estimate == 0:
         return NOT_SHOWN
     if better not in ("higher", "lower"):
@@ -214,9 +222,9 @@ def _decide(finding: Finding, groups: int) -> None:
     if finding.p > max(LEVEL, least) * (1 + 1e-9):
         return
     estimate = (finding.relative or finding.absolute) if finding.is_relative else finding.absolute
-    if estimate["low"] <= 0 <= estimate["high"]:
+    if estimate.low <= 0 <= estimate.high:
         return
-    if abs(finding.absolute["estimate"]) <= finding.resolution:
+    if abs(finding.absolute.estimate) <= finding.resolution:
         finding.why = "the difference is below the lateness of the runs"
         return
     finding.outcome = _way(finding)

@@ -10,17 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from narrows.analysis.metrics import find, head_of
 from narrows.comparison.amounts import read_amount
 from narrows.comparison.equivalence import BEYOND, WITHIN, Equivalence
 from narrows.comparison.findings import BETTER, DIFFERENT, MISSING, NOT_SHOWN, SAME, TOO_FEW, WORSE, Finding
+from narrows.documents.comparison import Breach, LimitOutcome
 from narrows.documents.results import Metric
 from narrows.errors import DataError, UsageError
 from narrows.text import shorten
-
-Json = dict[str, Any]
 
 EXAMPLE = '"throughput worse by 5 %"'
 _FORM = re.compile(
@@ -65,7 +63,7 @@ def read(text: str, metrics: Sequence[Metric]) -> Limit:
     return Limit(text.strip(), metric, way, amount, share, match["scheme"])
 
 
-def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[Json]:
+def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[LimitOutcome]:
     """What became of each limit: `broken`, with one entry in `by` per finding that broke it.
 
     A scheme whose runs all failed on the other side breaks every limit on what is worse, as it must not gain
@@ -75,7 +73,7 @@ def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[Json]:
     return [_hold(limit, findings) for limit in limits]
 
 
-def _hold(limit: Limit, findings: Sequence[Finding]) -> Json:
+def _hold(limit: Limit, findings: Sequence[Finding]) -> LimitOutcome:
     about = [
         one
         for one in findings
@@ -97,22 +95,22 @@ def _hold(limit: Limit, findings: Sequence[Finding]) -> Json:
         why = next(one.why for one in about if one.why)
         raise DataError(f'--fail-on "{limit.text}" can\'t be decided: {why}')
     by = [
-        {
-            "scheme": one.pairing.title,
-            "sides": [one.pairing.base.side.name, one.pairing.other.side.name],
-            "why": _why(one, limit),
-        }
+        Breach(
+            scheme=one.pairing.title,
+            sides=(one.pairing.base.side.name, one.pairing.other.side.name),
+            why=_why(one, limit),
+        )
         for one in about
         if _breaks(one, limit)
     ]
     undecided = [one.pairing.title for one in about if one not in decided]
-    return {
-        "limit": limit.text,
-        "metric": limit.metric.name,
-        "broken": bool(by),
-        "by": by,
-        "undecided": list(dict.fromkeys(undecided)),
-    }
+    return LimitOutcome(
+        limit=limit.text,
+        metric=limit.metric.name,
+        broken=bool(by),
+        by=by,
+        undecided=list(dict.fromkeys(undecided)),
+    )
 
 
 def _is_lost(finding: Finding, limit: Limit) -> bool:
@@ -153,5 +151,5 @@ def _breaks(finding: Finding, limit: Limit) -> bool:
     if estimate is None:
         # A share of nothing: any difference is more.
         return True
-    reach = max(abs(estimate["low"]), abs(estimate["high"]), abs(estimate["estimate"]))
+    reach = max(abs(estimate.low), abs(estimate.high), abs(estimate.estimate))
     return bool(reach >= limit.amount * (1 - _ROUNDING))

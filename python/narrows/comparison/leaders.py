@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrows.comparison.findings import BETTER, MISSING, SAME, TOO_FEW, WORSE
+from narrows.documents.comparison import ComparedRow, Comparison
 
 Json = Mapping[str, Any]
 
@@ -52,29 +53,29 @@ class Leaders:
         }
 
 
-def leaders_of(document: Json, metrics: Sequence[str]) -> list[Leaders]:
+def leaders_of(document: Comparison, metrics: Sequence[str]) -> list[Leaders]:
     """The leaders of each of these metrics under each combination of conditions, from the comparison of a
     single campaign."""
     found = []
-    for ranks in document.get("ranks") or []:
-        if ranks["metric"] not in metrics:
+    for ranks in document.ranks or []:
+        if ranks.metric not in metrics:
             continue
-        labels = {entry["scheme"] for entry in ranks["schemes"]}
-        outcomes, exact = _outcomes(document, ranks["metric"], labels)
+        labels = {entry.scheme for entry in ranks.schemes}
+        outcomes, exact = _outcomes(document, ranks.metric, labels)
         judged = [
             entry
-            for entry in ranks["schemes"]
-            if entry["from"] is not None and is_judged(outcomes.get(entry["scheme"], set()))
+            for entry in ranks.schemes
+            if entry.first is not None and is_judged(outcomes.get(entry.scheme, set()))
         ]
         found.append(
             Leaders(
-                metric=ranks["metric"],
-                conditions=ranks["conditions"],
-                first=tuple(entry["scheme"] for entry in judged if entry["from"] == 1),
-                behind=tuple(entry["scheme"] for entry in judged if entry["from"] > 1),
-                unjudged=tuple(sorted(labels - {entry["scheme"] for entry in judged})),
+                metric=ranks.metric,
+                conditions=ranks.conditions,
+                first=tuple(entry.scheme for entry in judged if entry.first == 1),
+                behind=tuple(entry.scheme for entry in judged if (entry.first or 0) > 1),
+                unjudged=tuple(sorted(labels - {entry.scheme for entry in judged})),
                 medians={
-                    entry["scheme"]: entry["summary"].median for entry in ranks["schemes"] if entry["summary"]
+                    entry.scheme: entry.summary.median or 0.0 for entry in ranks.schemes if entry.summary
                 },
                 exact=exact,
             )
@@ -89,26 +90,26 @@ def is_judged(outcomes: set[str]) -> bool:
     return bool(said) and not (said == {SAME} and TOO_FEW in outcomes)
 
 
-def _outcomes(document: Json, metric: str, labels: set[str]) -> tuple[dict[str, set[str]], bool]:
+def _outcomes(document: Comparison, metric: str, labels: set[str]) -> tuple[dict[str, set[str]], bool]:
     """The outcomes of each row against the others in a metric, and whether all that is shown is exact."""
     found: dict[str, set[str]] = {}
     shown = []
-    for row in document["rows"]:
-        finding = row["metrics"][metric]
-        sides = [row[side]["scheme"] for side in ("base", "other")]
+    for row in document.rows:
+        finding = row.metrics[metric]
+        sides = [row.base.scheme, row.other.scheme]
         if not labels.issuperset(sides):
             continue
-        outcome = str(finding["outcome"])
-        if outcome == SAME and not finding["exact"] and finding["runs"] < document["fewest_runs"]:
+        outcome = str(finding.outcome)
+        if outcome == SAME and not finding.exact and finding.runs < document.fewest_runs:
             # Equal numbers of a few runs show no more than different ones; identical runs are another matter.
             outcome = SAME if _is_repeated(row, metric) else TOO_FEW
         for label in sides:
             found.setdefault(label, set()).add(outcome)
         if outcome in (BETTER, WORSE):
-            shown.append(bool(finding["exact"]))
+            shown.append(bool(finding.exact))
     return found, bool(shown) and all(shown)
 
 
-def _is_repeated(row: Json, metric: str) -> bool:
-    finding = row["metrics"][metric]
-    return all(finding[side] and finding[side].identical for side in ("base", "other"))
+def _is_repeated(row: ComparedRow, metric: str) -> bool:
+    finding = row.metrics[metric]
+    return all(side is not None and bool(side.identical) for side in (finding.base, finding.other))

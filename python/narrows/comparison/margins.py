@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from msgspec.structs import replace
 
 from narrows.analysis.metrics import unit_of
 from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN
+from narrows.documents.comparison import ComparedMetric, ComparedRow, Comparison, MarginOutcome
 from narrows.documents.results import Metric
 
-Json = Mapping[str, Any]
 
-
-def method(document: Json) -> str:
+def method(document: Comparison) -> str:
     """How sure the statements are; empty without a margin."""
     found = _with_margin(document)
     if not found:
         return ""
     return (
-        f"About the margin: two one-sided tests (equivalence test) at {document['level'] * 100:g} %, with"
+        f"About the margin: two one-sided tests (equivalence test) at {document.level * 100:g} %, with"
         f" which the 95 % interval must agree; the chance that any of these {len(found)} statements is false"
-        f" is at most {document['error_rate'] * 100:g} %. Undecided is neither of the two: more runs may"
+        f" is at most {document.error_rate * 100:g} %. Undecided is neither of the two: more runs may"
         " decide."
     )
 
 
-def _with_margin(document: Json) -> list[tuple[Json, Metric, Json]]:
+def _with_margin(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetric, MarginOutcome]]:
     return [
-        (row, metric, row["metrics"][metric.name])
-        for metric in document["metrics"]
-        for row in document["rows"]
-        if "margin" in row["metrics"][metric.name]
+        (row, metric, finding, finding.margin)
+        for metric in document.metrics
+        for row in document.rows
+        if (finding := row.metrics[metric.name]).margin is not None
     ]
 
 
-def in_order(document: Json) -> list[tuple[Json, Metric, Json]]:
-    """Row, metric and finding of everything that has a margin: what differs by more comes first, then what is
-    equivalent, then what is undecided."""
+def in_order(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetric, MarginOutcome]]:
+    """Row, metric, finding and its margin of everything that has a margin: what differs by more comes first,
+    then what is equivalent, then what is undecided."""
     order = {BEYOND: 0, WITHIN: 1, UNDECIDED: 2}
-    return sorted(_with_margin(document), key=lambda one: order[one[2]["margin"]["outcome"]])
+    return sorted(_with_margin(document), key=lambda one: order[one[3].outcome])
 
 
-def headline(document: Json) -> str:
+def headline(document: Comparison) -> str:
     """How many comparisons have each outcome about their margin; empty without a margin."""
     found = _with_margin(document)
     if not found:
         return ""
     counts: dict[str, int] = {}
-    for _, _, finding in found:
-        outcome = str(finding["margin"]["outcome"])
+    for *_, margin in found:
+        outcome = margin.outcome
         counts[outcome] = counts.get(outcome, 0) + 1
     words = {
         BEYOND: ("differs by more", "differ by more"),
@@ -60,27 +58,27 @@ def headline(document: Json) -> str:
         for outcome, forms in words.items()
         if outcome in counts
     ]
-    texts = list(dict.fromkeys(str(finding["margin"]["text"]) for _, _, finding in found))
+    texts = list(dict.fromkeys(margin.text for *_, margin in found))
     return f"Margin {', '.join(texts)}: of {len(found)} comparisons {', '.join(told)}."
 
 
-def verdict(margin: Json) -> str:
+def verdict(margin: MarginOutcome) -> str:
     """The outcome in a word or two, and why it is open, for the column of a terminal."""
     words = {BEYOND: "differs by more", WITHIN: "equivalent"}
-    outcome = str(margin["outcome"])
-    return words.get(outcome, outcome) + (f": {margin['why']}" if margin["why"] else "")
+    outcome = margin.outcome
+    return words.get(outcome, outcome) + (f": {margin.why}" if margin.why else "")
 
 
-def as_told(finding: Json) -> Json:
+def as_told(finding: ComparedMetric) -> ComparedMetric:
     """The finding with its difference told as its margin is: as a share, or in the metric's unit."""
-    form = "relative" if finding["margin"]["share"] and finding["relative"] else "absolute"
-    return {**finding, "told_as": form}
+    is_share = finding.margin is not None and finding.margin.share and finding.relative is not None
+    return replace(finding, told_as="relative" if is_share else "absolute")
 
 
-def amount(margin: Json, metric: Metric) -> str:
+def amount(margin: MarginOutcome, metric: Metric) -> str:
     """`1 %` of the base, `2 ms`, `0.5 pp`."""
-    if margin["share"]:
-        return f"{margin['amount'] * 100:g} %"
+    if margin.share:
+        return f"{margin.amount * 100:g} %"
     unit = unit_of(metric)
-    size = f"{margin['amount'] * metric.show_scale:g}"
+    size = f"{margin.amount * metric.show_scale:g}"
     return f"{size} {'pp' if unit == '%' else unit}".rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -11,10 +11,9 @@ from narrows.analysis.metrics import four_digits, head_of
 from narrows.comparison import margins, words
 from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
+from narrows.documents.comparison import ComparedMetric, Comparison, Envelope, EnvelopeSide, Estimate
 from narrows.documents.results import Metric, Quantity
 from narrows.policy import locked
-
-Json = Mapping[str, Any]
 
 #: Size of the picture of an interval, in pixels.
 _WIDE, _HIGH = 180, 18
@@ -22,7 +21,7 @@ _WIDE, _HIGH = 180, 18
 _BOX, _LEFT, _BELOW = (340, 240), 56, 40
 
 
-def page(document: Json) -> str:
+def page(document: Comparison) -> str:
     """The page as text; the same document gives the same bytes."""
     from jinja2 import Environment
     from markupsafe import Markup
@@ -42,40 +41,43 @@ def page(document: Json) -> str:
         head_of=head_of,
         quantity=Quantity.unknown,
         css=Markup(style + own),
-        tables=[] if "ranks" in document else [_table(document, metric) for metric in document["metrics"]],
-        ranks=_ranks(document) if "ranks" in document else [],
-        claims=[] if "ranks" in document else words.claims(document),
+        tables=[]
+        if document.ranks is not None
+        else [_table(document, metric) for metric in document.metrics],
+        ranks=_ranks(document) if document.ranks is not None else [],
+        claims=[] if document.ranks is not None else words.claims(document),
         set_up=words.set_up(document),
         envelopes=[
-            {"text": text, "picture": Markup(_envelope(one)) if "hull" in one.get("base", {}) else ""}
-            for one, text in zip(
-                document.get("envelopes", []), words.envelope_sentences(document), strict=True
-            )
+            {
+                "text": text,
+                "picture": Markup(_envelope(one, one.base, one.other)) if one.base and one.other else "",
+            }
+            for one, text in zip(document.envelopes or [], words.envelope_sentences(document), strict=True)
         ],
-        notes=[] if "ranks" in document else words.notes(document),
+        notes=[] if document.ranks is not None else words.notes(document),
     )
     return locked(made)
 
 
-def _table(document: Json, metric: Metric) -> dict[str, Any]:
+def _table(document: Comparison, metric: Metric) -> dict[str, Any]:
     """One metric of all rows, with the pictures of their intervals on a common scale."""
     from markupsafe import Markup
 
-    findings = [(row, row["metrics"][metric.name]) for row in document["rows"]]
+    findings = [(row, row.metrics[metric.name]) for row in document.rows]
     _, names = row_names.conditions(document)
     reach = max((_reach(finding) for _, finding in findings), default=0.0)
     rows = [
         {
             "name": row_names.brief_name(row, document),
             "conditions": row_names.values_of(row, names),
-            "base": words.runs_of(row["base"]),
-            "other": words.runs_of(row["other"]),
-            "values": [words.value(finding["base"], metric), words.value(finding["other"], metric)],
+            "base": words.runs_of(row.base),
+            "other": words.runs_of(row.other),
+            "values": [words.value(finding.base, metric), words.value(finding.other, metric)],
             "difference": words.difference(finding, metric),
             "interval": words.interval(finding, metric),
             "verdict": words.verdict(finding),
-            "outcome": str(finding["outcome"]).replace(" ", "-"),
-            "why": finding["why"] or "",
+            "outcome": str(finding.outcome).replace(" ", "-"),
+            "why": finding.why or "",
             "picture": Markup(_interval(finding, reach)),
         }
         for row, finding in findings
@@ -89,24 +91,25 @@ def _table(document: Json, metric: Metric) -> dict[str, Any]:
     }
 
 
-def _estimate(finding: Json) -> Json | None:
-    found: Json | None = finding[finding["told_as"]]
-    return None if finding["outcome"] in (MISSING, SAME) else found
+def _estimate(finding: ComparedMetric) -> Estimate | None:
+    return None if finding.outcome in (MISSING, SAME) else finding.shown
 
 
-def _reach(finding: Json) -> float:
+def _reach(finding: ComparedMetric) -> float:
     estimate = _estimate(finding)
-    return 0.0 if estimate is None else max(abs(estimate[key]) for key in ("low", "high", "estimate"))
+    return 0.0 if estimate is None else max(map(abs, (estimate.low, estimate.high, estimate.estimate)))
 
 
-def _interval(finding: Json, reach: float) -> str:
+def _interval(finding: ComparedMetric, reach: float) -> str:
     """A line from end to end of the interval, a dot at the estimate, and where zero is."""
     middle = _WIDE / 2
     zero = f'<line class="zero" x1="{middle}" x2="{middle}" y1="0" y2="{_HIGH}"/>'
     estimate = _estimate(finding)
     body = ""
     if estimate is not None and reach > 0:
-        low, at, high = (middle + (middle - 6) * estimate[key] / reach for key in ("low", "estimate", "high"))
+        low, at, high = (
+            middle + (middle - 6) * end / reach for end in (estimate.low, estimate.estimate, estimate.high)
+        )
         body = (
             f'<line class="range" x1="{low:.1f}" x2="{high:.1f}" y1="{_HIGH / 2}" y2="{_HIGH / 2}"/>'
             f'<circle cx="{at:.1f}" cy="{_HIGH / 2}" r="3.5"/>'
@@ -118,40 +121,38 @@ def _interval(finding: Json, reach: float) -> str:
     )
 
 
-def _ranks(document: Json) -> list[dict[str, Any]]:
+def _ranks(document: Comparison) -> list[dict[str, Any]]:
     """The tables of ranks, one for each set of schemes that met the same conditions."""
-    metrics = {metric.name: metric for metric in document["metrics"]}
+    metrics = {metric.name: metric for metric in document.metrics}
     counts = words.samples(document)
     _, names = row_names.conditions(document)
     found = []
-    for frontier in document["frontiers"]:
-        ranks = [one for one in document["ranks"] if one["values"] == frontier["values"]]
+    for frontier in document.frontiers or []:
+        ranks = [one for one in document.ranks or [] if one.values == frontier.values]
         rows = []
-        for entry in frontier["schemes"]:
+        for entry in frontier.schemes:
             cells = []
             for one in ranks:
-                mine = words.entry_of(one, entry["scheme"])
-                shown = words.value(mine["summary"], metrics[one["metric"]])
+                mine = words.entry_of(one, entry.scheme)
+                shown = words.value(mine.summary, metrics[one.metric])
                 cells.append({"value": shown, "rank": words.rank(mine)})
             rows.append(
                 {
-                    "scheme": words.without_values(entry["scheme"], frontier["values"]),
-                    "runs": words.runs_of(counts[entry["scheme"]]),
+                    "scheme": words.without_values(entry.scheme, frontier.values),
+                    "runs": words.runs_of(counts[entry.scheme]),
                     "cells": cells,
                     "on": words.on_frontier(entry),
                 }
             )
-        heads = [words.title_of(metrics[one["metric"]]) for one in ranks]
-        found.append(
-            {"title": row_names.heading(frontier["conditions"], names), "heads": heads, "rows": rows}
-        )
+        heads = [words.title_of(metrics[one.metric]) for one in ranks]
+        found.append({"title": row_names.heading(frontier.conditions, names), "heads": heads, "rows": rows})
     return found
 
 
-def _envelope(one: Json) -> str:
+def _envelope(one: Envelope, base: EnvelopeSide, other: EnvelopeSide) -> str:
     """Two hulls over delay (in ms) and throughput (in Mbit/s)."""
     first, second = words.names_of(one)
-    shapes = [[(delay / 1e6, rate / 1e6) for delay, rate in one[side]["hull"]] for side in ("base", "other")]
+    shapes = [[(delay / 1e6, rate / 1e6) for delay, rate in side.hull] for side in (base, other)]
     every = [point for shape in shapes for point in shape]
     scales = [_scale([point[axis] for point in every]) for axis in (0, 1)]
     wide, high = _BOX

@@ -3,58 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-Json = Mapping[str, Any]
+from narrows.documents.comparison import ComparedRow, Comparison
 
 
-def conditions(document: Json) -> tuple[dict[str, str], list[str]]:
+def conditions(document: Comparison) -> tuple[dict[str, str], list[str]]:
     """The values of the matrix that all rows share, by their names, and the names of those that differ."""
     found: dict[str, dict[str | None, None]] = {}
-    samples = [row[side].get("values") or {} for row in document["rows"] for side in ("base", "other")]
+    samples = [sample.values for row in document.rows for sample in (row.base, row.other)]
     for name in dict.fromkeys(name for values in samples for name in values):
         found[name] = dict.fromkeys(values.get(name) for values in samples)
     shared = {name: str(next(iter(values))) for name, values in found.items() if len(values) == 1}
     return shared, [name for name in found if name not in shared]
 
 
-def shared_values(document: Json) -> str:
+def shared_values(document: Comparison) -> str:
     """The values of the matrix that all rows share, in words; empty without any."""
     shared, _ = conditions(document)
     return f"All rows: {', '.join(f'{name} {value}' for name, value in shared.items())}." if shared else ""
 
 
-def brief_name(row: Json, document: Json) -> str:
+def brief_name(row: ComparedRow, document: Comparison) -> str:
     """The name of a row where the values of the matrix stand beside it: the scheme, or both if they are
     called differently."""
-    base, other = row["base"], row["other"]
-    if base.get("values") != other.get("values") and document["kind"] == "campaigns":
-        return str(row["title"])
-    name = str(other.get("name") or other["scheme"])
-    if document["kind"] == "schemes":
-        if document["against"]:
+    base, other = row.base, row.other
+    if base.values != other.values and document.kind == "campaigns":
+        return str(row.title)
+    name = other.name or other.scheme
+    if document.kind == "schemes":
+        if document.against:
             return name
-        return f"{name} against {base.get('name') or base['scheme']}"
-    if name != base.get("name", name):
-        name = f"{name} for {base['name']}"
-    return f"{name} in {other['side']}" if len(document["sides"]) > 2 else name
+        return f"{name} against {base.name or base.scheme}"
+    if name != base.name:
+        name = f"{name} for {base.name}"
+    return f"{name} in {other.side}" if len(document.sides) > 2 else name
 
 
-def values_of(row: Json, names: Sequence[str]) -> list[str]:
+def values_of(row: ComparedRow, names: Sequence[str]) -> list[str]:
     """The values that a row has by these names."""
-    return [str((row["other"].get("values") or {}).get(name) or "") for name in names]
+    return [row.other.values.get(name, "") for name in names]
 
 
-def base_heading(document: Json) -> str:
+def base_heading(document: Comparison) -> str:
     """The head of the column of names: what all rows are compared with, if it is one and the same."""
-    if not document["against"]:
+    if not document.against:
         return "scheme"
-    bases = {row["base"]["scheme"]: row["base"].get("name") for row in document["rows"]}
+    bases = {row.base.scheme: row.base.name for row in document.rows}
     (label, name), *others = bases.items()
-    same = all(row["base"].get("values") == row["other"].get("values") for row in document["rows"])
+    same = all(row.base.values == row.other.values for row in document.rows)
     if same:
         # The conditions of the base are those of each row, in columns of their own or said once.
-        return f"against {document['against'] if others else name or label}"
+        return f"against {document.against if others else name or label}"
     return f"against {label}"
 
 

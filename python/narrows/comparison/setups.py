@@ -10,11 +10,11 @@ compare, and are only told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from narrows.analysis.prose import change_in_words, element_in_words, flows_in_words, links_of
 from narrows.comparison.sides import Pairing, Side
+from narrows.documents.comparison import Difference
 from narrows.errors import DataError
 from narrows.scenario import registry as registries
 from narrows.scenario.measure import part_in_words
@@ -40,27 +40,6 @@ _TOLD = (
 )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One thing that is not the same in two campaigns."""
-
-    kind: str
-    #: The key or fact, and what it is on both sides, in words.
-    what: str
-    base: str
-    other: str
-    #: Letters of the campaigns.
-    sides: tuple[str, str]
-    #: The schemes for which it holds; empty for all.
-    schemes: tuple[str, ...] = ()
-    #: Of a condition the word that `--across` takes.
-    group: str | None = None
-
-    def to_json(self) -> Json:
-        """As plain data."""
-        return {**asdict(self), "sides": list(self.sides), "schemes": list(self.schemes)}
-
-
 def differences(sides: Sequence[Side], pairings: Sequence[Pairing]) -> list[Difference]:
     """All differences between the first campaign and each other one, as far as the pairings have to do with
     them."""
@@ -74,6 +53,20 @@ def differences(sides: Sequence[Side], pairings: Sequence[Pairing]) -> list[Diff
         found += _of_rows(sides[0], side, mine)
         found += _definitions(sides[0], side)
     return found
+
+
+def _difference(
+    kind: str,
+    what: str,
+    base: str,
+    other: str,
+    sides: tuple[str, str],
+    schemes: Sequence[str] = (),
+    group: str | None = None,
+) -> Difference:
+    return Difference(
+        kind=kind, what=what, base=base, other=other, sides=sides, schemes=list(schemes), group=group
+    )
 
 
 def check(sides: Sequence[Side], found: Sequence[Difference], across: Sequence[str]) -> None:
@@ -105,7 +98,7 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
     for what, read in _FACTS:
         first, second = read(base), read(other)
         if first != second:
-            yield Difference(CIRCUMSTANCE, what, first or NOTHING, second or NOTHING, sides)
+            yield _difference(CIRCUMSTANCE, what, first or NOTHING, second or NOTHING, sides)
     keys = dict.fromkeys([*base.settings, *other.settings])
     for key in keys:
         # What only one version writes is its default, which the other one had no word for.
@@ -114,7 +107,7 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
         first, second = base.settings[key], other.settings[key]
         if first != second:
             for what, mine, theirs in _nested(key, first, second):
-                yield Difference(CIRCUMSTANCE, what, mine, theirs, sides)
+                yield _difference(CIRCUMSTANCE, what, mine, theirs, sides)
 
 
 def _version(side: Side) -> str:
@@ -177,13 +170,13 @@ def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Diffe
             grouped.setdefault((kind, what, first, second, group), []).append(pairing.title)
     every = len(pairings)
     return [
-        Difference(
+        _difference(
             kind,
             what,
             first,
             second,
             (base.name, other.name),
-            () if len(titles) == every else tuple(dict.fromkeys(titles)),
+            [] if len(titles) == every else list(dict.fromkeys(titles)),
             group,
         )
         for (kind, what, first, second, group), titles in grouped.items()
@@ -338,7 +331,7 @@ def _definitions(base: Side, other: Side) -> Iterator[Difference]:
     ]
     if changed:
         names = any_of(sorted(changed)).replace(" or ", " and ")
-        yield Difference(
+        yield _difference(
             CONDITION, f"definition of {names}", f"as in {_version(base)}", f"as in {_version(other)}",
-            (base.name, other.name), (), "metrics",
+            (base.name, other.name), [], "metrics",
         )  # fmt: skip

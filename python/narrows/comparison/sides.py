@@ -124,16 +124,6 @@ class Sample:
     degraded: int
     skipped: str | None = None
 
-    @property
-    def counts(self) -> Json:
-        """Runs started, finished, valid, and of the valid ones those that are degraded."""
-        return {
-            "started": self.started,
-            "finished": self.finished,
-            "valid": len(self.runs),
-            "degraded": self.degraded,
-        }
-
     def values(self, metric: str) -> list[float]:
         """The values of the valid runs that have one, by the number of the run."""
         found = (run.metrics.get(metric) for _, run in sorted(self.runs.items()))

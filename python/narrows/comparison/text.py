@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from narrows.analysis.metrics import head_of, unit_of
@@ -12,12 +12,11 @@ from narrows.analysis.terminal import Column, FittedTable, fold, no_room, width
 from narrows.comparison import margins, rows, words
 from narrows.comparison.equivalence import UNDECIDED
 from narrows.comparison.findings import BETTER, WORSE
+from narrows.documents.comparison import Comparison, Frontier
 from narrows.documents.results import Metric, Quantity
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-Json = Mapping[str, Any]
 
 _STYLES = {WORSE: "red", BETTER: "green"}
 #: Columns that go first where there is no room: of equal ones those further to the right.
@@ -27,7 +26,7 @@ _MANY = 60
 _HOW = "a wider terminal (COLUMNS=160), --metrics or --json shows them"
 
 
-def print_comparison(console: Console, document: Json) -> None:
+def print_comparison(console: Console, document: Comparison) -> None:
     """Prints the whole comparison, in the width that there is."""
     room = width(console.file)
 
@@ -36,25 +35,25 @@ def print_comparison(console: Console, document: Json) -> None:
         for number, line in enumerate(lines):
             console.print(indent * bool(number) + line, soft_wrap=True, style=style or None)
 
-    for side in document["sides"]:
-        say(f"{side['name']}  {words.side_line(side)}", "   ")
-    for one in document["unread"]:
-        say(f"-  {one['why']}", "   ", "red")
+    for side in document.sides:
+        say(f"{side.name}  {words.side_line(side)}", "   ")
+    for one in document.unread:
+        say(f"-  {one.why}", "   ", "red")
     console.print()
     _print_set_up(console, document, room)
     say(words.headline(document), style="bold")
     if shared := rows.shared_values(document):
         say(shared)
-    if "ranks" not in document:
+    if document.ranks is None:
         _print_claims(console, document)
-    if "margin" in document:
+    if document.margin:
         _print_margins(console, document)
     console.print()
-    if "ranks" in document:
+    if document.ranks is not None:
         _print_ranks(console, document)
     else:
         _print_differences(console, document)
-    for note in words.notes(document) if "ranks" not in document else _short(document):
+    for note in words.notes(document) if document.ranks is None else _short(document):
         say(note, "  ")
     console.print()
     for text in filter(None, [*words.method(document), margins.method(document)]):
@@ -62,25 +61,25 @@ def print_comparison(console: Console, document: Json) -> None:
     for text in [*words.trace_sentences(document), *words.envelope_sentences(document)]:
         console.print()
         say(text, "  ")
-    if not document["looked_behind"]:
+    if not document.looked_behind:
         say(
             "--traces compares the states of senders and the performance envelopes too; it reads all packets."
         )
-    if document["limits"]:
+    if document.limits:
         console.print()
-        for text, one in zip(words.limit_sentences(document), document["limits"], strict=True):
-            say(text, " " * 8, "red" if one["broken"] else "")
+        for text, limit in zip(words.limit_sentences(document), document.limits, strict=True):
+            say(text, " " * 8, "red" if limit.broken else "")
 
 
-def _short(document: Json) -> list[str]:
+def _short(document: Comparison) -> list[str]:
     """The reasons without the pairs of schemes, of which there are many."""
     return list(dict.fromkeys(note.partition(": ")[2] for note in words.notes(document)))
 
 
-def _print_set_up(console: Console, document: Json, room: int) -> None:
-    if len(document["sides"]) < 2 and not document["differences"]:
+def _print_set_up(console: Console, document: Comparison, room: int) -> None:
+    if len(document.sides) < 2 and not document.differences:
         return
-    if not document["differences"]:
+    if not document.differences:
         console.print(
             "The set-ups are the same: scenario, seed, versions, kernel and machine.", soft_wrap=True
         )
@@ -97,13 +96,13 @@ def _print_set_up(console: Console, document: Json, room: int) -> None:
     console.print()
 
 
-def _heads(document: Json) -> tuple[str, str]:
+def _heads(document: Comparison) -> tuple[str, str]:
     """The heads of the two columns of values."""
-    names = [side["name"] for side in document["sides"]]
+    names = [side.name for side in document.sides]
     return (names[0], names[1]) if len(names) == 2 else ("base", "other")
 
 
-def _print_claims(console: Console, document: Json) -> None:
+def _print_claims(console: Console, document: Comparison) -> None:
     """The differences that are shown, one below the other."""
     found = words.claims(document)
     if not found:
@@ -127,21 +126,19 @@ def _print_claims(console: Console, document: Json) -> None:
             rows.brief_name(row, document),
             *rows.values_of(row, names),
             head_of(metric) + (f" [{unit}]" if unit else ""),
-            words.value(finding["base"], metric),
-            words.value(finding["other"], metric),
+            words.value(finding.base, metric),
+            words.value(finding.other, metric),
             words.difference(finding, metric),
             words.interval(finding, metric),
-            Text(words.verdict(finding), style=_STYLES.get(finding["outcome"], "")),
+            Text(words.verdict(finding), style=_STYLES.get(finding.outcome, "")),
         )
     table.print(console, _HOW)
 
 
-def _print_margins(console: Console, document: Json) -> None:
+def _print_margins(console: Console, document: Comparison) -> None:
     """The outcomes about the margin, one below the other; of many those that are shown."""
     found = margins.in_order(document)
-    shown = (
-        [one for one in found if one[2]["margin"]["outcome"] != UNDECIDED] if len(found) > _MANY else found
-    )
+    shown = [one for one in found if one[3].outcome != UNDECIDED] if len(found) > _MANY else found
     console.print()
     console.print(margins.headline(document), soft_wrap=True, style="bold")
     _, names = rows.conditions(document)
@@ -154,8 +151,7 @@ def _print_margins(console: Console, document: Json) -> None:
         Column("95 % interval", rank=2),
         Column("", "left", folded=True),
     )
-    for row, metric, finding in shown:
-        margin = finding["margin"]
+    for row, metric, finding, margin in shown:
         table.add(
             rows.brief_name(row, document),
             *rows.values_of(row, names),
@@ -171,14 +167,14 @@ def _print_margins(console: Console, document: Json) -> None:
         console.print(f"{len(found) - len(shown)} that are undecided are in --json.", soft_wrap=True)
 
 
-def _name_head(document: Json) -> str:
+def _name_head(document: Comparison) -> str:
     return rows.base_heading(document)
 
 
-def _print_differences(console: Console, document: Json) -> None:
+def _print_differences(console: Console, document: Comparison) -> None:
     """The differences of all rows in all metrics, marked where they are shown."""
-    several = len(document["sides"]) > 2
-    against = document["kind"] == "schemes"
+    several = len(document.sides) > 2
+    against = document.kind == "schemes"
     first, second = _heads(document)
     _, names = rows.conditions(document)
     table = FittedTable(
@@ -187,51 +183,53 @@ def _print_differences(console: Console, document: Json) -> None:
         *([Column("in", "left")] if several else []),
         *([] if against else [Column(f"runs\n{first}", "left")]),
         Column("runs" if against else f"runs\n{second}", "left"),
-        *(Column(head_of(metric), rank=_rank(document, metric)) for metric in document["metrics"]),
+        *(Column(head_of(metric), rank=_rank(document, metric)) for metric in document.metrics),
     )
-    for row in document["rows"]:
+    alone = replace(document, sides=[])
+    for row in document.rows:
         cells: list[str | Text] = [
-            rows.brief_name(row, {**document, "sides": ()}),
+            rows.brief_name(row, alone),
             *rows.values_of(row, names),
         ]
         if several:
-            cells.append(row["other"]["side"])
+            cells.append(row.other.side)
         if not against:
-            cells.append(words.runs_of(row["base"]))
-        cells.append(words.runs_of(row["other"]))
-        for metric in document["metrics"]:
-            finding = row["metrics"][metric.name]
-            cells.append(Text(words.marked(finding, metric), style=_STYLES.get(finding["outcome"], "")))
+            cells.append(words.runs_of(row.base))
+        cells.append(words.runs_of(row.other))
+        for metric in document.metrics:
+            finding = row.metrics[metric.name]
+            cells.append(Text(words.marked(finding, metric), style=_STYLES.get(finding.outcome, "")))
         table.add(*cells)
     table.print(console, _HOW)
-    used = {finding["outcome"] for row in document["rows"] for finding in row["metrics"].values()}
+    used = {finding.outcome for row in document.rows for finding in row.metrics.values()}
     legend = [f"{mark} {word}" for word, mark in words.MARKS.items() if word in used]
     legend += ["= identical"] if "identical" in used else []
-    if any(metric.show_unit == "%" for metric in document["metrics"]):
+    if any(metric.show_unit == "%" for metric in document.metrics):
         legend.append("pp percentage points")
     if legend:
         console.print("; ".join(legend), soft_wrap=True, style="dim")
 
 
-def _rank(document: Json, metric: Metric) -> int:
+def _rank(document: Comparison, metric: Metric) -> int:
     """The first metric stays."""
-    return 0 if metric is document["metrics"][0] else _RANKS.get(metric.name, 1)
+    return 0 if metric is document.metrics[0] else _RANKS.get(metric.name, 1)
 
 
-def _print_ranks(console: Console, document: Json) -> None:
+def _print_ranks(console: Console, document: Comparison) -> None:
     """The ranks of the schemes of one campaign, as far as the runs show an order, and who is on the
     frontier."""
     left_out: dict[str, None] = {}
     _, names = rows.conditions(document)
-    for frontier in document["frontiers"]:
-        if title := rows.heading(frontier["conditions"], names):
+    frontiers = document.frontiers or []
+    for frontier in frontiers:
+        if title := rows.heading(frontier.conditions, names):
             console.print(title, soft_wrap=True, style="bold")
         table = _rank_table(document, frontier)
         lines, missing = table.lines(width(console.file))
         left_out |= dict.fromkeys(missing)
         for line in lines:
             console.print(line, soft_wrap=True)
-    axes = " and ".join(head_of(Quantity.unknown(name)) for name in document["frontiers"][0]["metrics"])
+    axes = " and ".join(head_of(Quantity.unknown(name)) for name in frontiers[0].metrics)
     texts = [no_room(list(left_out), _HOW)] if left_out else []
     texts.append(
         "In parentheses: the ranks that the runs leave open; with 1-3 nobody is shown to be better, and"
@@ -245,28 +243,28 @@ def _print_ranks(console: Console, document: Json) -> None:
             console.print(part, soft_wrap=True, style="dim")
 
 
-def _rank_table(document: Json, frontier: Json) -> FittedTable:
-    ranks = [one for one in document["ranks"] if one["values"] == frontier["values"]]
-    metrics = {metric.name: metric for metric in document["metrics"]}
+def _rank_table(document: Comparison, frontier: Frontier) -> FittedTable:
+    ranks = [one for one in document.ranks or [] if one.values == frontier.values]
+    metrics = {metric.name: metric for metric in document.metrics}
     table = FittedTable(
         Column("scheme", "left"),
         Column("runs", "left"),
         *(
-            Column(_with_unit(metrics[one["metric"]]), rank=_rank(document, metrics[one["metric"]]))
+            Column(_with_unit(metrics[one.metric]), rank=_rank(document, metrics[one.metric]))
             for one in ranks
         ),
         Column("on the\nfrontier", "left", rank=1),
     )
     counts = words.samples(document)
-    for entry in frontier["schemes"]:
+    for entry in frontier.schemes:
         cells: list[str | Text] = [
-            words.without_values(entry["scheme"], frontier["values"]),
-            words.runs_of(counts[entry["scheme"]]),
+            words.without_values(entry.scheme, frontier.values),
+            words.runs_of(counts[entry.scheme]),
         ]
         for one in ranks:
-            mine = words.entry_of(one, entry["scheme"])
-            shown = words.value(mine["summary"], metrics[one["metric"]])
-            cells.append(f"{shown} ({words.rank(mine)})" if mine["from"] else shown)
+            mine = words.entry_of(one, entry.scheme)
+            shown = words.value(mine.summary, metrics[one.metric])
+            cells.append(f"{shown} ({words.rank(mine)})" if mine.first else shown)
         table.add(*cells, words.on_frontier(entry))
     return table
 

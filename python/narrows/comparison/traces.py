@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from narrows.comparison.sides import Pairing
+from narrows.documents.comparison import FlowTrace, StateDifference
 from narrows.errors import DataError
 from narrows.scenario.expect import unit_of
 
 Floats = NDArray[np.float64]
-Json = dict[str, Any]
 Series = Mapping[str, Floats]
 
 #: Values that differ by less than this share of the larger are the same where time is real.
@@ -33,7 +33,7 @@ def tolerance_of(pairing: Pairing) -> float:
     return 0.0 if simulated else LIVE_TOLERANCE
 
 
-def divergences(pairing: Pairing, tolerance: float | None = None) -> list[Json]:
+def divergences(pairing: Pairing, tolerance: float | None = None) -> list[FlowTrace]:
     """For each flow of the first run that both sides have, where the states of its senders part.
 
     Each entry has `run`, `flow`, `samples` (how many instants were compared) and, unless the traces agree to
@@ -49,12 +49,16 @@ def divergences(pairing: Pairing, tolerance: float | None = None) -> list[Json]:
     )
     found = []
     for flow in sorted(first.keys() & second.keys()):
-        found.append({"run": runs[0], "flow": flow, **divergence(first[flow], second[flow], allowed)})
+        samples, at_s, values = divergence(first[flow], second[flow], allowed)
+        found.append(FlowTrace(run=runs[0], flow=flow, samples=samples, at_s=at_s, values=values))
     return found
 
 
-def divergence(first: Series, second: Series, tolerance: float) -> Json:
-    """Where two series part, each with `time_s` and a column per value (NaN where it is not known).
+def divergence(
+    first: Series, second: Series, tolerance: float
+) -> tuple[int, float | None, list[StateDifference]]:
+    """Where two series part, each with `time_s` and a column per value (NaN where it is not known): the
+    number of instants, the time (s; None if they agree to the end), and what differed then.
 
     Both are compared at the instants at which either was sampled, while both last; between samples a value is
     the one before. Values part if they differ by more than `tolerance` times the larger.
@@ -75,19 +79,19 @@ def divergence(first: Series, second: Series, tolerance: float) -> Json:
         if apart.any():
             parted[name] = int(np.argmax(apart))
     if not parted:
-        return {"samples": len(times), "at_s": None, "values": []}
+        return len(times), None, []
     index = min(parted.values())
     values = [
-        {
-            "name": name,
-            "unit": unit_of(name)[0],
-            "base": float(held[name][0][index]),
-            "other": float(held[name][1][index]),
-        }
+        StateDifference(
+            name=name,
+            unit=unit_of(name)[0],
+            base=float(held[name][0][index]),
+            other=float(held[name][1][index]),
+        )
         for name, place in parted.items()
         if place == index
     ]
-    return {"samples": len(times), "at_s": float(times[index]), "values": values}
+    return len(times), float(times[index]), values
 
 
 def _held(series: Series, name: str, times: Floats) -> Floats:

@@ -3,19 +3,29 @@ in HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from narrows.analysis.metrics import NOT_AVAILABLE, four_digits, head_of, show_number, unit_of
 from narrows.analysis.verdicts import runs_in_words
 from narrows.comparison.findings import BETTER, CLAIMS, MISSING, SAME, TOO_FEW, WORSE
 from narrows.comparison.setups import CIRCUMSTANCE, CONDITION, SCHEME
 from narrows.comparison.sides import NO_SEEDS, OTHER_SEEDS
+from narrows.documents.comparison import (
+    ComparedMetric,
+    ComparedRow,
+    ComparedSample,
+    Comparison,
+    Envelope,
+    Estimate,
+    FrontierEntry,
+    Rank,
+    Ranks,
+    SideFacts,
+    Trace,
+)
 from narrows.documents.results import Metric, Statistics
 from narrows.scenario.expect import unit_of as unit_of_state
 from narrows.text import any_of
-
-Json = Mapping[str, Any]
 
 #: Beside a difference in a table of all of them.
 MARKS = {WORSE: "!", BETTER: "*", "different": "#"}
@@ -37,25 +47,25 @@ def signed(value: float, scale: float = 1.0, decimals: int = 1, *, exactly: bool
     return text[1:] if float(text) == 0 else text
 
 
-def _form(finding: Json, metric: Metric) -> tuple[Json | None, float, str]:
+def _form(finding: ComparedMetric, metric: Metric) -> tuple[Estimate | None, float, str]:
     """The estimate that is told, the factor to its unit, and the unit."""
-    if finding["told_as"] == "relative":
-        return finding["relative"], 100.0, "%"
+    if finding.told_as == "relative":
+        return finding.relative, 100.0, "%"
     unit = unit_of(metric)
-    return finding["absolute"], metric.show_scale, "pp" if unit == "%" else unit
+    return finding.absolute, metric.show_scale, "pp" if unit == "%" else unit
 
 
-def difference(finding: Json, metric: Metric) -> str:
+def difference(finding: ComparedMetric, metric: Metric) -> str:
     """`-5.0 %`, `+0.12 pp` (percentage points), `N/A`; `=` where both sides are identical."""
-    if finding["outcome"] == MISSING:
+    if finding.outcome == MISSING:
         return NOT_AVAILABLE
-    if finding["outcome"] == SAME:
+    if finding.outcome == SAME:
         return "="
     estimate, scale, unit = _form(finding, metric)
     if estimate is None:
         return NOT_AVAILABLE
-    decimals = 1 if unit == "%" else _decimals(estimate["estimate"] * scale)
-    number = signed(estimate["estimate"], scale, decimals, exactly=finding["outcome"] in CLAIMS)
+    decimals = 1 if unit == "%" else _decimals(estimate.estimate * scale)
+    number = signed(estimate.estimate, scale, decimals, exactly=finding.outcome in CLAIMS)
     return " ".join(part for part in (number, unit) if part)
 
 
@@ -65,31 +75,29 @@ def _decimals(scaled: float) -> int:
     return max(0, len(text.partition(".")[2]) - 1)
 
 
-def interval(finding: Json, metric: Metric) -> str:
+def interval(finding: ComparedMetric, metric: Metric) -> str:
     """`[-5.6, -4.3]` is the 95 % interval of a difference, `-5.6 to -4.3` the smallest and largest of a few
     pairs."""
     estimate, scale, unit = _form(finding, metric)
-    if finding["outcome"] in (MISSING, SAME) or estimate is None or estimate["kind"] == "unknown":
+    if finding.outcome in (MISSING, SAME) or estimate is None or estimate.kind == "unknown":
         return ""
-    if finding["exact"] or estimate["kind"] == "identical":
+    if finding.exact or estimate.kind == "identical":
         return "exact"
-    decimals = 1 if unit == "%" else _decimals(estimate["estimate"] * scale)
-    low, high = (signed(estimate[end], scale, decimals) for end in ("low", "high"))
-    return f"[{low}, {high}]" if estimate["kind"] == "interval" else f"{low} to {high}"
+    decimals = 1 if unit == "%" else _decimals(estimate.estimate * scale)
+    low, high = (signed(end, scale, decimals) for end in (estimate.low, estimate.high))
+    return f"[{low}, {high}]" if estimate.kind == "interval" else f"{low} to {high}"
 
 
-def verdict(finding: Json) -> str:
+def verdict(finding: ComparedMetric) -> str:
     """The outcome in a few words, with `exact` where chance had no part in it."""
     return (
-        f"{finding['outcome']}, exact"
-        if finding["exact"] and finding["outcome"] in CLAIMS
-        else str(finding["outcome"])
+        f"{finding.outcome}, exact" if finding.exact and finding.outcome in CLAIMS else str(finding.outcome)
     )
 
 
-def marked(finding: Json, metric: Metric) -> str:
+def marked(finding: ComparedMetric, metric: Metric) -> str:
     """A difference with the mark of what is shown, for a table of all of them."""
-    return f"{difference(finding, metric)} {MARKS.get(finding['outcome'], ' ')}"
+    return f"{difference(finding, metric)} {MARKS.get(finding.outcome, ' ')}"
 
 
 def title_of(metric: Metric) -> str:
@@ -103,51 +111,51 @@ def value(summary: Statistics | None, metric: Metric) -> str:
     return show_number(None if summary is None else summary.median, metric)
 
 
-def claims(document: Json) -> list[tuple[Json, Metric, Json]]:
+def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetric]]:
     """Row, metric and finding of everything that is shown: what is worse first, then what is better, the
     largest differences of each metric first."""
     order = {WORSE: 0, BETTER: 1}
     found = [
-        (row, metric, row["metrics"][metric.name])
-        for metric in document["metrics"]
-        for row in document["rows"]
-        if row["metrics"][metric.name]["outcome"] in CLAIMS
+        (row, metric, row.metrics[metric.name])
+        for metric in document.metrics
+        for row in document.rows
+        if row.metrics[metric.name].outcome in CLAIMS
     ]
-    place = {metric.name: number for number, metric in enumerate(document["metrics"])}
+    place = {metric.name: number for number, metric in enumerate(document.metrics)}
 
-    def key(one: tuple[Json, Metric, Json]) -> tuple[float, ...]:
+    def key(one: tuple[ComparedRow, Metric, ComparedMetric]) -> tuple[float, ...]:
         _, metric, finding = one
         estimate, scale, _ = _form(finding, metric)
         return (
-            order.get(finding["outcome"], 2),
+            order.get(finding.outcome, 2),
             place[metric.name],
-            -abs((estimate or {"estimate": 0})["estimate"] * scale),
+            -abs((estimate.estimate if estimate else 0) * scale),
         )
 
     return sorted(found, key=key)
 
 
-def headline(document: Json) -> str:
+def headline(document: Comparison) -> str:
     """What is shown, in one sentence."""
     counts = dict.fromkeys(CLAIMS, 0)
-    for row in document["rows"]:
-        for finding in row["metrics"].values():
-            if finding["outcome"] in counts:
-                counts[finding["outcome"]] += 1
+    for row in document.rows:
+        for finding in row.metrics.values():
+            if finding.outcome in counts:
+                counts[finding.outcome] += 1
     told = [
         f"{number} {word}" for word, number in ((WORSE, counts[WORSE]), (BETTER, counts[BETTER])) if number
     ]
     told += [f"{counts['different']} different"] if counts["different"] else []
-    tests = document["tests"]
+    tests = document.tests
     of = f"{tests} comparisons" if tests != 1 else "1 comparison"
-    if "ranks" in document and any(counts.values()):
+    if document.ranks is not None and any(counts.values()):
         schemes = len(samples(document))
         return f"{sum(counts.values())} of {tests} comparisons of {schemes} schemes show a difference."
     if told:
         number = sum(counts.values())
         return f"{number} of {of} {'shows' if number == 1 else 'show'} a difference: {', '.join(told)}."
-    few = sum(f["outcome"] == TOO_FEW for row in document["rows"] for f in row["metrics"].values())
-    same = sum(f["outcome"] == SAME for row in document["rows"] for f in row["metrics"].values())
+    few = sum(f.outcome == TOO_FEW for row in document.rows for f in row.metrics.values())
+    same = sum(f.outcome == SAME for row in document.rows for f in row.metrics.values())
     if same == tests:
         return f"All {of} are of identical numbers." if tests != 1 else "The numbers are identical."
     if few and few + same + _missing(document) == tests:
@@ -155,42 +163,40 @@ def headline(document: Json) -> str:
     return f"No difference is shown by {of}."
 
 
-def _missing(document: Json) -> int:
-    return sum(f["outcome"] == MISSING for row in document["rows"] for f in row["metrics"].values())
+def _missing(document: Comparison) -> int:
+    return sum(f.outcome == MISSING for row in document.rows for f in row.metrics.values())
 
 
-def method(document: Json) -> list[str]:
+def method(document: Comparison) -> list[str]:
     """How sure the claims are, and what the numbers are."""
     found = []
-    tested = [f for row in document["rows"] for f in row["metrics"].values() if f["p"] is not None]
-    rows = [row for row in document["rows"] if any(f["p"] is not None for f in row["metrics"].values())]
+    tested = [f for row in document.rows for f in row.metrics.values() if f.p is not None]
+    rows = [row for row in document.rows if any(f.p is not None for f in row.metrics.values())]
     if tested:
-        pairs = _span([row["runs"] for row in rows if row["paired"]])
-        unpaired = {row["seeds"] for row in rows if not row["paired"]}
+        pairs = _span([row.runs or 0 for row in rows if row.paired])
+        unpaired = {row.seeds for row in rows if not row.paired}
         ways = {
-            f"{pairs} pairs of runs with the same seed": any(row["paired"] for row in rows),
+            f"{pairs} pairs of runs with the same seed": any(row.paired for row in rows),
             "runs of different seeds, which are not paired": OTHER_SEEDS in unpaired,
             "runs without a seed, which are not paired": NO_SEEDS in unpaired,
         }
         of = " and ".join(way for way, there in ways.items() if there)
         found.append(
-            f"If nothing differed, the chance that any of the {document['tests']} comparisons claimed"
+            f"If nothing differed, the chance that any of the {document.tests} comparisons claimed"
             " something would be"
-            f" at most {document['error_rate'] * 100:g} %: permutation test of Westfall and Young at"
-            f" {document['level'] * 100:g} %, over {of}. What is not shown is not shown to be the same:"
+            f" at most {document.error_rate * 100:g} %: permutation test of Westfall and Young at"
+            f" {document.level * 100:g} %, over {of}. What is not shown is not shown to be the same:"
             " the interval"
             " says how large it may be."
         )
-    if any(f["exact"] for row in document["rows"] for f in row["metrics"].values()):
+    if any(f.exact for row in document.rows for f in row.metrics.values()):
         found.append(
             "Exact: all runs of each side are identical, so the difference is no matter of chance; it"
             " holds for this"
             " set-up, and nothing is known about others."
         )
-    told = [
-        f for row in document["rows"] for f in row["metrics"].values() if f["absolute"] and not f["exact"]
-    ]
-    if any(f["absolute"]["kind"] == "interval" for f in told):
+    told = [f for row in document.rows for f in row.metrics.values() if f.absolute and not f.exact]
+    if any(f.absolute is not None and f.absolute.kind == "interval" for f in told):
         found.append(
             "Values are medians over valid runs; differences and their 95 % intervals are those of Hodges and"
             " Lehmann, each by itself."
@@ -205,30 +211,30 @@ def _span(numbers: Sequence[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def notes(document: Json) -> list[str]:
+def notes(document: Comparison) -> list[str]:
     """Why there is no verdict where there is none, each reason once with the rows that it holds for."""
     grouped: dict[str, dict[str, None]] = {}
-    metrics = {metric.name: metric for metric in document["metrics"]}
-    for row in document["rows"]:
+    metrics = {metric.name: metric for metric in document.metrics}
+    for row in document.rows:
         whys: dict[str, list[str]] = {}
-        for name, finding in row["metrics"].items():
-            if finding["why"]:
-                whys.setdefault(str(finding["why"]), []).append(head_of(metrics[name]))
+        for name, finding in row.metrics.items():
+            if finding.why:
+                whys.setdefault(str(finding.why), []).append(head_of(metrics[name]))
         for why, heads in whys.items():
-            text = why if len(heads) == len(row["metrics"]) else f"{', '.join(heads)}: {why}"
+            text = why if len(heads) == len(row.metrics) else f"{', '.join(heads)}: {why}"
             grouped.setdefault(text, {})[row_name(row, document)] = None
-    every = len(document["rows"])
-    if document.get("uncompared"):
-        rows = document["uncompared"]
+    every = len(document.rows)
+    if document.uncompared:
+        rows = document.uncompared
         found = f"{len(rows)} rows are" if len(rows) > 1 else f"{rows[0]} is"
         grouped.setdefault(
-            f"{found} not compared: other conditions than those of {document['against']} (--across network"
+            f"{found} not compared: other conditions than those of {document.against} (--across network"
             " compares rows of other networks)",
             {},
         )
     alone = [
-        f"only in {one['side']}, and not compared (--pair ONE=OTHER would): {some(one['schemes'])}"
-        for one in document["unmatched"]
+        f"only in {one.side}, and not compared (--pair ONE=OTHER would): {some(one.schemes)}"
+        for one in document.unmatched
     ]
     return alone + [
         f"{'all rows' if len(names) == every > 1 else some(list(names))}: {text}" if names else text
@@ -242,73 +248,71 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def row_name(row: Json, document: Json) -> str:
+def row_name(row: ComparedRow, document: Comparison) -> str:
     """The name of a row, with the campaign where there are several."""
-    if document["kind"] == "schemes":
-        return f"{row['other']['scheme']} against {row['base']['scheme']}"
-    return f"{row['title']} in {row['other']['side']}" if len(document["sides"]) > 2 else str(row["title"])
+    if document.kind == "schemes":
+        return f"{row.other.scheme} against {row.base.scheme}"
+    return f"{row.title} in {row.other.side}" if len(document.sides) > 2 else str(row.title)
 
 
-def side_line(side: Json) -> str:
+def side_line(side: SideFacts) -> str:
     """`results/x (first-look, simulate, 2026-11-24 05:36, narrows 0.1.0)`."""
-    made = str(side["created_at"] or "").replace("T", " ")[:16]
-    version = f"narrows {side['narrows']}" if side["narrows"] else ""
-    told = [part for part in (side["scenario"], side["where"], made, version) if part]
-    waiting = side["pending"]
-    unfinished = f"; {waiting} of {side['cells']} runs are not finished" if waiting else ""
-    return f"{side['folder']} ({', '.join(map(str, told))}{unfinished})"
+    made = str(side.created_at or "").replace("T", " ")[:16]
+    version = f"narrows {side.narrows}" if side.narrows else ""
+    told = [part for part in (side.scenario, side.where, made, version) if part]
+    waiting = side.pending
+    unfinished = f"; {waiting} of {side.cells} runs are not finished" if waiting else ""
+    return f"{side.folder} ({', '.join(map(str, told))}{unfinished})"
 
 
-def set_up(document: Json) -> list[tuple[str, list[tuple[str, str]]]]:
+def set_up(document: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
     """What differs in the set-ups, by kind: what it is, and what it is on both sides."""
     found: dict[str, list[tuple[str, str]]] = {}
     for kind in (CONDITION, SCHEME, CIRCUMSTANCE):
-        for one in document["differences"]:
-            if one["kind"] != kind:
+        for one in document.differences:
+            if one.kind != kind:
                 continue
-            first, second = one["sides"]
+            first, second = one.sides
             if first == second:
                 first, second = "one", "the other"
-            of = f" (of {some(one['schemes'])})" if one["schemes"] else ""
+            of = f" (of {some(one.schemes)})" if one.schemes else ""
             found.setdefault(_KINDS[kind], []).append(
-                (one["what"], f"{one['base']} in {first}, {one['other']} in {second}{of}")
+                (one.what, f"{one.base} in {first}, {one.other} in {second}{of}")
             )
     return list(found.items())
 
 
-def trace_sentences(document: Json) -> list[str]:
+def trace_sentences(document: Comparison) -> list[str]:
     """Until when the states of senders agree, and what differs then."""
     found = []
-    for one in document.get("traces", []):
-        if "absent" in one:
+    for one in document.traces or []:
+        if one.absent is not None:
             continue
-        if not one["flows"]:
-            found.append(f"{one['title']}: no run of the same number has states on both sides.")
-        for flow in one["flows"][:_MOST_NAMED]:
-            about = f"{one['title']}, run {flow['run']}, flow {flow['flow']}"
-            within = f" within {one['tolerance'] * 100:g} %" if one["tolerance"] else ""
-            if flow["at_s"] is None:
-                found.append(f"{about}: the states agree{within} to the end ({flow['samples']} samples).")
+        if not one.flows:
+            found.append(f"{one.title}: no run of the same number has states on both sides.")
+        for flow in one.flows[:_MOST_NAMED]:
+            about = f"{one.title}, run {flow.run}, flow {flow.flow}"
+            within = f" within {one.tolerance * 100:g} %" if one.tolerance else ""
+            if flow.at_s is None:
+                found.append(f"{about}: the states agree{within} to the end ({flow.samples} samples).")
                 continue
             first, second = names_of(one)
             values = [
-                f"{v['name']} is {_state(v['base'], v['name'])} for {first} and"
-                f" {_state(v['other'], v['name'])} for"
-                f" {second}"
-                for v in flow["values"]
+                f"{v.name} is {_state(v.base, v.name)} for {first} and {_state(v.other, v.name)} for {second}"
+                for v in flow.values
             ]
             found.append(
-                f"{about}: the states agree{within} until {flow['at_s']:.3f} s; then {'; '.join(values)}."
+                f"{about}: the states agree{within} until {flow.at_s:.3f} s; then {'; '.join(values)}."
             )
-        if len(one["flows"]) > _MOST_NAMED:
-            more = len(one["flows"]) - _MOST_NAMED
-            found.append(f"{one['title']}: {more} more flows are in the JSON document (--json).")
+        if len(one.flows) > _MOST_NAMED:
+            more = len(one.flows) - _MOST_NAMED
+            found.append(f"{one.title}: {more} more flows are in the JSON document (--json).")
     return found
 
 
-def names_of(one: Json) -> tuple[str, str]:
+def names_of(one: Trace | Envelope) -> tuple[str, str]:
     """What tells the sides of a pairing apart: their campaigns, or their schemes."""
-    names = one["sides"] if one["sides"][0] != one["sides"][1] else one["schemes"]
+    names = one.sides if one.sides[0] != one.sides[1] else one.schemes
     return str(names[0]), str(names[1])
 
 
@@ -318,72 +322,82 @@ def _state(amount: float, name: str) -> str:
     return " ".join(part for part in (text, unit) if part)
 
 
-def envelope_sentences(document: Json) -> list[str]:
+def envelope_sentences(document: Comparison) -> list[str]:
     """How far the performance envelopes of two implementations agree."""
     found = []
-    for one in document.get("envelopes", []):
-        if "absent" in one:
-            found.append(f"{one['title']}: no performance envelope: {one['absent']}.")
+    for one in document.envelopes or []:
+        if (
+            one.absent is not None
+            or one.base is None
+            or one.other is None
+            or one.conformance is None
+            or one.window_ns is None
+        ):
+            found.append(f"{one.title}: no performance envelope: {one.absent}.")
             continue
         first, second = names_of(one)
-        areas = "" if one["overlap"] is None else f", {one['overlap'] * 100:.0f} % of their area is common"
-        base, other = one["base"], one["other"]
+        areas = (
+            ""
+            if not isinstance(one.overlap, float)
+            else f", {one.overlap * 100:.0f} % of their area is common"
+        )
+        base, other = one.base, one.other
         found.append(
-            f"{one['title']}: conformance {one['conformance']:.2f} (points of either in the envelope of"
+            f"{one.title}: conformance {one.conformance:.2f} (points of either in the envelope of"
             " the other; windows"
-            f" of {one['window_ns'] / 1e6:g} ms){areas}; in the middle {first} has"
-            f" {four_digits(base['throughput_bps'] / 1e6)} Mbit/s at {four_digits(base['delay_ns'] / 1e6)}"
+            f" of {one.window_ns / 1e6:g} ms){areas}; in the middle {first} has"
+            f" {four_digits(base.throughput_bps / 1e6)} Mbit/s at {four_digits(base.delay_ns / 1e6)}"
             " ms,"
-            f" {second} {four_digits(other['throughput_bps'] / 1e6)} Mbit/s at"
-            f" {four_digits(other['delay_ns'] / 1e6)} ms."
+            f" {second} {four_digits(other.throughput_bps / 1e6)} Mbit/s at"
+            f" {four_digits(other.delay_ns / 1e6)} ms."
         )
     return found
 
 
-def limit_sentences(document: Json) -> list[str]:
+def limit_sentences(document: Comparison) -> list[str]:
     """What became of each limit."""
     found = []
-    for one in document["limits"]:
-        if one["broken"]:
-            names = [entry["scheme"] + (f" ({entry['why']})" if entry["why"] else "") for entry in one["by"]]
-            found.append(f"fails   {one['limit']}: {any_of(names).replace(' or ', ' and ')}")
+    for one in document.limits:
+        if one.broken:
+            names = [entry.scheme + (f" ({entry.why})" if entry.why else "") for entry in one.by]
+            found.append(f"fails   {one.limit}: {any_of(names).replace(' or ', ' and ')}")
         else:
-            open_ones = f" (not decided for {some(one['undecided'])})" if one["undecided"] else ""
-            found.append(f"holds   {one['limit']}{open_ones}")
+            open_ones = f" (not decided for {some(one.undecided)})" if one.undecided else ""
+            found.append(f"holds   {one.limit}{open_ones}")
     return found
 
 
-def rank(entry: Json) -> str:
+def rank(entry: Rank) -> str:
     """`1`, `2-4`: the ranks that a scheme may have."""
-    if entry["from"] is None:
+    if entry.first is None:
         return ""
-    return str(entry["from"]) if entry["from"] == entry["to"] else f"{entry['from']}-{entry['to']}"
+    return str(entry.first) if entry.first == entry.last else f"{entry.first}-{entry.last}"
 
 
-def on_frontier(entry: Json) -> str:
+def on_frontier(entry: FrontierEntry) -> str:
     """`yes, 98 %`: by the medians, and in this share of resamples of the runs."""
-    word = "yes" if entry["on"] else "no"
-    return word if entry["support"] is None else f"{word}, {entry['support'] * 100:.0f} %"
+    word = "yes" if entry.on else "no"
+    return word if entry.support is None else f"{word}, {entry.support * 100:.0f} %"
 
 
-def runs_of(sample: Json) -> str:
+def runs_of(sample: ComparedSample) -> str:
     """`10 ok`, `9 of 10, 1 invalid`, `skipped`."""
     return (
         "skipped"
-        if sample["skipped"] and not sample["started"]
-        else runs_in_words(*(sample[key] for key in ("started", "finished", "valid", "degraded")))
+        if sample.skipped and not sample.started
+        else runs_in_words(sample.started, sample.finished, sample.valid, sample.degraded)
     )
 
 
-def samples(document: Json) -> dict[str, Json]:
+def samples(document: Comparison) -> dict[str, ComparedSample]:
     """The samples of one campaign, by scheme."""
-    return {sample["scheme"]: sample for row in document["rows"] for sample in (row["base"], row["other"])}
+    return {sample.scheme: sample for row in document.rows for sample in (row.base, row.other)}
 
 
-def entry_of(ranks: Json, scheme: str) -> Json:
+def entry_of(ranks: Ranks, scheme: str) -> Rank:
     """The entry of a scheme in the ranks of a metric; an empty one if it has no value there."""
-    empty = {"scheme": scheme, "from": None, "to": None, "summary": None}
-    return next((one for one in ranks["schemes"] if one["scheme"] == scheme), empty)
+    empty = Rank(scheme=scheme, first=None, last=None, summary=None)
+    return next((one for one in ranks.schemes if one.scheme == scheme), empty)
 
 
 def without_values(scheme: str, values: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from narrows.documents import results
+from narrows.documents import comparison, results
 from narrows.documents.data import Part
 
 #: The table of formats in the guide is between these lines.
@@ -27,7 +27,10 @@ class Format:
 
 
 #: By the names that `narrows schema --document` takes.
-FORMATS = {"results": Format(results.FORMAT, "`results.json`", results.Results)}
+FORMATS = {
+    "results": Format(results.FORMAT, "`results.json`", results.Results),
+    "comparison": Format(comparison.FORMAT, "`narrows compare --json`", comparison.Comparison),
+}
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from narrows.analysis.metrics import show_amount
 from narrows.campaign.conditions import Row
 from narrows.comparison.leaders import Leaders, leaders_of
 from narrows.comparison.sides import Side
+from narrows.documents.comparison import Comparison
 from narrows.errors import NarrowsError
 from narrows.report import prose, real_path
-from narrows.report.data import Campaign, Json
+from narrows.report.data import Campaign
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 from narrows.text import any_of, plural
 
@@ -40,7 +41,7 @@ class Answer:
     leaders: list[Leaders] = field(default_factory=list)
 
 
-def compare_rows(folder: Path, side: Side | None = None) -> Json | str:
+def compare_rows(folder: Path, side: Side | None = None) -> Comparison | str:
     """The comparison of a campaign's rows as `narrows compare` prints it, or why there is none. `side` is the
     campaign, where it is open already."""
     from narrows.comparison.document import Request, compare
@@ -51,7 +52,7 @@ def compare_rows(folder: Path, side: Side | None = None) -> Json | str:
         return str(error).removeprefix(f"{folder}: ")
 
 
-def answer(campaign: Campaign, compared: Json | str | None = None) -> Answer:
+def answer(campaign: Campaign, compared: Comparison | str | None = None) -> Answer:
     """The answer of the numbers, with its limits; invalid runs take no part. `compared` is the comparison of
     the rows, where it was made already."""
     metrics = _metrics(campaign)
@@ -232,7 +233,7 @@ def _shared(campaign: Campaign) -> dict[str, str]:
     return {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
 
 
-def _limits(compared: Json, leaders: Sequence[Leaders]) -> list[str]:
+def _limits(compared: Comparison, leaders: Sequence[Leaders]) -> list[str]:
     """How sure an order is, and who is in none."""
     found = []
     if any(one.best or one.behind for one in leaders):
@@ -240,9 +241,9 @@ def _limits(compared: Json, leaders: Sequence[Leaders]) -> list[str]:
             found.append("All runs of a scheme are identical, so the order is exact, for this very set-up.")
         else:
             found.append(
-                f"An order is one that narrows compare shows: the chance that any of its {compared['tests']}"
+                f"An order is one that narrows compare shows: the chance that any of its {compared.tests}"
                 " comparisons claims a difference that is none is at most"
-                f" {compared['error_rate'] * 100:g} %."
+                f" {compared.error_rate * 100:g} %."
             )
     unjudged = dict.fromkeys(label for one in leaders for label in one.unjudged if label in one.medians)
     if unjudged:

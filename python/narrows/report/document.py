@@ -12,6 +12,7 @@ from typing import Any
 
 from narrows.analysis import attempts
 from narrows.analysis.checks import counted
+from narrows.documents.comparison import Comparison
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.text import plural
@@ -27,7 +28,7 @@ def compose(
     paper: Sequence[str] | None = None,
     *,
     side_by_side: bool = False,
-    compared: Json | str | None = None,
+    compared: Comparison | str | None = None,
 ) -> Document:
     """The whole report; `compared` is the comparison of the campaign's rows, where there is one already,
     `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names

@@ -8,6 +8,7 @@ from typing import Any
 from narrows.analysis.metrics import show_number, unit_of
 from narrows.comparison import words
 from narrows.comparison.leaders import is_judged
+from narrows.documents.comparison import Comparison
 from narrows.report.cells import Notes, Table, cell
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
@@ -19,34 +20,32 @@ _NO_RANK = (
 )
 
 
-def of_campaign(compared: Json | str) -> list[Json]:
+def of_campaign(compared: Comparison | str) -> list[Json]:
     """For each metric and each set of schemes that met the same conditions: the ranks that their runs leave
     open, ties included, from the comparison of a campaign's rows. Empty where there is none."""
     if isinstance(compared, str):
         return []
     counts = words.samples(compared)
-    metrics = {metric.name: metric for metric in compared["metrics"]}
+    metrics = {metric.name: metric for metric in compared.metrics}
     found = []
-    for one in compared.get("ranks", []):
-        metric = metrics[one["metric"]]
+    for ranks in compared.ranks or []:
+        metric = metrics[ranks.metric]
         outcomes: dict[str, set[str]] = {}
-        for row in compared["rows"]:
-            for side in (row["base"], row["other"]):
-                outcome = row["metrics"][one["metric"]]["outcome"]
-                outcomes.setdefault(side["scheme"], set()).add(outcome)
+        for row in compared.rows:
+            for side in (row.base, row.other):
+                outcomes.setdefault(side.scheme, set()).add(row.metrics[ranks.metric].outcome)
         schemes = [
             {
-                "scheme": words.without_values(entry["scheme"], one["values"]),
+                "scheme": words.without_values(entry.scheme, ranks.values),
                 "rank": words.rank(entry),
-                "value": show_number(entry["summary"].median, metric),
-                "runs": counts[entry["scheme"]]["valid"],
+                "value": show_number(entry.summary.median, metric),
+                "runs": counts[entry.scheme].valid,
             }
-            for entry in one["schemes"]
-            if entry["from"] is not None and is_judged(outcomes[entry["scheme"]])
+            for entry in ranks.schemes
+            if entry.summary is not None and is_judged(outcomes[entry.scheme])
         ]
-        about = {"name": metric.name, "label": metric.label}
-        about |= {"unit": unit_of(metric), "better": metric.better}
-        found.append({"metric": about, "values": one["values"], "schemes": schemes})
+        about = {"name": metric.name, "label": metric.label, "unit": unit_of(metric), "better": metric.better}
+        found.append({"metric": about, "values": ranks.values, "schemes": schemes})
     return found
 
 

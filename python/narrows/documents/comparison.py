@@ -1,0 +1,277 @@
+"""The comparison that `narrows compare --json` prints (`narrows/compare/1`)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from narrows.documents.data import Count, Integer, Number, Part
+from narrows.documents.results import Metric, Statistics
+
+FORMAT = "narrows/compare/1"
+CAMPAIGNS, SCHEMES = "campaigns", "schemes"
+
+
+class SideFacts(Part, frozen=True, kw_only=True):
+    """A campaign that is compared, and the letter by which it is called."""
+
+    name: str
+    folder: str
+    scenario: str | None
+    hash: str | None
+    where: str
+    created_at: str | None
+    narrows: str | None
+    cells: Count
+    pending: Count
+
+
+class Unread(Part, frozen=True, kw_only=True):
+    """A campaign that can't be read, and why."""
+
+    folder: str
+    why: str
+
+
+class Unmatched(Part, frozen=True, kw_only=True):
+    """The schemes of a campaign that have no counterpart."""
+
+    side: str
+    schemes: list[str]
+
+
+class Difference(Part, frozen=True, kw_only=True):
+    """One thing that is not the same in the set-ups of two campaigns."""
+
+    #: `condition`, `scheme` or `circumstance`.
+    kind: str
+    #: The key or fact, and what it is on both sides, in words.
+    what: str
+    base: str
+    other: str
+    #: Letters of the campaigns.
+    sides: tuple[str, str]
+    #: The schemes for which it holds; empty for all.
+    schemes: list[str]
+    #: Of a condition the word that `--across` takes.
+    group: str | None
+
+
+class Estimate(Part, frozen=True, kw_only=True):
+    """A difference: in the metric's unit, or as a share of the base."""
+
+    estimate: Number
+    low: Number
+    high: Number
+    #: `interval` (of 95 %), `range` (smallest and largest of a few pairs), `identical` or `unknown`.
+    kind: Literal["interval", "range", "identical", "unknown"]
+
+
+class MarginOutcome(Part, frozen=True, kw_only=True):
+    """What the runs show about the smallest difference that matters."""
+
+    text: str
+    #: In the metric's unit, or as a share of the base.
+    amount: Number
+    share: bool
+    outcome: str
+    p: Number | None
+    why: str | None
+
+
+class ComparedMetric(Part, frozen=True, kw_only=True):
+    """One metric of two samples."""
+
+    outcome: str
+    base: Statistics | None
+    other: Statistics | None
+    #: Runs that were compared: pairs, or the fewer of both sides.
+    runs: Count
+    absolute: Estimate | None
+    relative: Estimate | None
+    #: Which of both is shown.
+    told_as: Literal["relative", "absolute"]
+    p: Number | None
+    p_alone: Number | None
+    #: Differences below this are not resolved, in the metric's unit.
+    resolution: Number
+    exact: bool
+    why: str | None
+    margin: MarginOutcome | None = None
+
+    @property
+    def shown(self) -> Estimate | None:
+        """The estimate that is shown."""
+        return self.relative if self.told_as == "relative" else self.absolute
+
+
+class ComparedSample(Part, frozen=True, kw_only=True):
+    """The runs of one row of a campaign."""
+
+    side: str
+    scheme: str
+    #: The scheme without the values of a matrix, and these.
+    name: str
+    values: dict[str, str]
+    started: Count
+    finished: Count
+    valid: Count
+    degraded: Count
+    #: Why it was skipped.
+    skipped: str | None
+
+
+class ComparedRow(Part, frozen=True, kw_only=True):
+    """Two samples, the second measured against the first."""
+
+    title: str
+    base: ComparedSample
+    other: ComparedSample
+    paired: bool
+    #: Whether the runs have the `same` seeds, `different` ones, or `none`.
+    seeds: str
+    runs: Count | None
+    metrics: dict[str, ComparedMetric]
+
+
+class Breach(Part, frozen=True, kw_only=True):
+    """A finding that broke a limit."""
+
+    scheme: str
+    sides: tuple[str, str]
+    why: str | None
+
+
+class LimitOutcome(Part, frozen=True, kw_only=True):
+    """What became of a limit of `--fail-on`."""
+
+    limit: str
+    metric: str
+    broken: bool
+    by: list[Breach]
+    undecided: list[str]
+
+
+class Rank(Part, frozen=True, kw_only=True):
+    """The ranks that a scheme may have, from the first to the last; none without a value."""
+
+    scheme: str
+    first: Count | None = field(name="from")
+    last: Count | None = field(name="to")
+    summary: Statistics | None
+
+
+class Ranks(Part, frozen=True, kw_only=True):
+    """The ranks of schemes that met the same conditions, in one metric."""
+
+    metric: str
+    #: The values of the matrix in words, and by their names.
+    values: str
+    conditions: dict[str, str]
+    schemes: list[Rank]
+
+
+class FrontierEntry(Part, frozen=True, kw_only=True):
+    """Whether a scheme is on the frontier, and in which share of resamples of the runs."""
+
+    scheme: str
+    on: bool
+    support: Number | None
+
+
+class Frontier(Part, frozen=True, kw_only=True):
+    """The Pareto frontier of schemes that met the same conditions."""
+
+    metrics: list[str]
+    values: str
+    schemes: list[FrontierEntry]
+    conditions: dict[str, str]
+
+
+class StateDifference(Part, frozen=True, kw_only=True):
+    """A value of the senders' states that differs."""
+
+    name: str
+    unit: str
+    base: Number
+    other: Number
+
+
+class FlowTrace(Part, frozen=True, kw_only=True):
+    """Until when the states of two senders agree; to the end without a time."""
+
+    run: Count
+    flow: Count
+    samples: Count
+    at_s: Number | None
+    values: list[StateDifference]
+
+
+class Trace(Part, frozen=True, kw_only=True):
+    """The traces of states of two samples, or why they are absent."""
+
+    title: str
+    sides: tuple[str, str]
+    schemes: tuple[str, str]
+    absent: str | None = None
+    tolerance: Number | None = None
+    flows: list[FlowTrace]
+
+
+class EnvelopeSide(Part, frozen=True, kw_only=True):
+    """The performance envelope of a sample: its middle, and its hull as corners of delay and throughput."""
+
+    points: Count
+    delay_ns: Number
+    throughput_bps: Number
+    hull: list[tuple[Number, Number]]
+
+
+class Envelope(Part, frozen=True, kw_only=True):
+    """How far the performance envelopes of two samples agree, or why they are absent."""
+
+    title: str
+    sides: tuple[str, str]
+    schemes: tuple[str, str]
+    absent: str | None = None
+    window_ns: Integer | None = None
+    conformance: Number | None = None
+    #: Null if an envelope has no area.
+    overlap: Number | UnsetType | None = UNSET
+    base: EnvelopeSide | None = None
+    other: EnvelopeSide | None = None
+
+
+class Comparison(Part, frozen=True, kw_only=True):
+    """What campaigns, or the schemes of one, show about each other."""
+
+    format: str
+    #: `campaigns`, or `schemes` of one.
+    kind: str
+    sides: list[SideFacts]
+    unread: list[Unread]
+    unmatched: list[Unmatched]
+    #: Rows that met other conditions than the one that all are compared with.
+    uncompared: list[str]
+    #: A flow's number or label, or `all`.
+    flow: str
+    differences: list[Difference]
+    error_rate: Number
+    level: Number
+    fewest_runs: Count
+    metrics: list[Metric]
+    rows: list[ComparedRow]
+    against: str | None
+    margin: list[str] = field(default_factory=list)
+    #: The number of differences that are shown, and of tests.
+    shown: Count
+    tests: Count
+    limits: list[LimitOutcome]
+    #: Of the schemes of one campaign, without `against`.
+    ranks: list[Ranks] | None = None
+    frontiers: list[Frontier] | None = None
+    #: Whether traces of states and envelopes were compared.
+    looked_behind: bool
+    traces: list[Trace] | None = None
+    envelopes: list[Envelope] | None = None
