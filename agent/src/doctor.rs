@@ -76,12 +76,12 @@ pub(crate) fn examine() -> Value {
     );
     check(
         "processors",
-        required(host.cpus >= 2, format!("{} usable", host.cpus)),
+        require(host.cpus >= 2, format!("{} usable", host.cpus)),
         "give the machine a second processor: the emulator needs one for itself",
     );
     check(
         "kernel congestion controls",
-        required(!offered.is_empty(), offered.join(", ")),
+        require(!offered.is_empty(), offered.join(", ")),
         "use a kernel with TCP",
     );
     check(
@@ -97,7 +97,7 @@ pub(crate) fn examine() -> Value {
     );
     check(
         "clock",
-        required(clock_ok, host.clocksource.clone()),
+        require(clock_ok, host.clocksource.clone()),
         "boot with a clock source that can be read without a system call",
     );
     // Runs create a session and raise its priority; if that is refused, any busy session delays the emulator.
@@ -133,7 +133,7 @@ pub(crate) fn examine() -> Value {
 }
 
 /// `detail` as the result of a check that passes if `ok`.
-fn required(ok: bool, detail: String) -> Result<String, String> {
+fn require(ok: bool, detail: String) -> Result<String, String> {
     if ok { Ok(detail) } else { Err(detail) }
 }
 

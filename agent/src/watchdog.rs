@@ -39,7 +39,7 @@ pub(crate) fn over<T, E: Into<Failure>>(
             orphaned.store(true, Ordering::Release);
         });
     }
-    let most = arguments.memory.or_else(|| share(arguments.beside));
+    let maximum = arguments.memory.or_else(|| share(arguments.beside));
     let partial = RecordFolder::partial(&arguments.out);
     // The work or the watchdog, whichever is first, decides the outcome.
     let over = AtomicBool::new(false);
@@ -48,11 +48,11 @@ pub(crate) fn over<T, E: Into<Failure>>(
         if let Some(signal) = signals.next().or(orphaned.then_some(TERMINATE)) {
             return Some(Failure::interrupted(signal));
         }
-        let most = most?;
-        (taken()? > most).then(|| {
+        let maximum = maximum?;
+        (taken()? > maximum).then(|| {
             Failure::memory(format!(
                 "the run needs more memory than the {} that are allowed: allow more with --memory, or reduce the data in flight, in queues or in the record (lower rates and delays, shorter queues, record: bins)",
-                narrows_cell::in_words(most, "B")
+                narrows_cell::in_words(maximum, "B")
             ))
         })
     };

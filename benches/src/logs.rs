@@ -49,7 +49,7 @@ pub fn table(runs: usize) {
         runs,
         || {
             let reading = read_merged("log", &text, false).expect("the log has no flaw");
-            Statistics::of(&reading.link).expect("packets arrived")
+            Statistics::compute(&reading.link).expect("packets arrived")
         },
         |_, seconds| seconds * 1e3,
     );

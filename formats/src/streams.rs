@@ -80,7 +80,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Reconstructs the streams.
-    pub(crate) fn of(record: &Record, packets: &Packets, states: &[StateRow]) -> Self {
+    pub(crate) fn reconstruct(record: &Record, packets: &Packets, states: &[StateRow]) -> Self {
         let mut streams = Streams {
             segments: vec![Segment::default(); packets.all.len()],
             flows: flows(&record.cell, &record.run.flows, states),
@@ -98,7 +98,7 @@ impl Streams {
             flow.places = lanes[usize::from(*number)].take().unwrap_or_default();
             if flow.reliable {
                 let summary = record.run.flows.iter().find(|it| it.flow == *number);
-                let budget = Budget::of(summary, states.iter().filter(|it| it.flow == *number));
+                let budget = Budget::new(summary, states.iter().filter(|it| it.flow == *number));
                 Builder {
                     packets,
                     segments: &mut streams.segments,
@@ -112,7 +112,7 @@ impl Streams {
 }
 
 fn flows(cell: &Cell, summaries: &[FlowSummary], states: &[StateRow]) -> BTreeMap<u16, Flow> {
-    let one = |flow: &narrows_record::CellFlow| {
+    let build_flow = |flow: &narrows_record::CellFlow| {
         let summary = summaries.iter().find(|it| it.flow == flow.flow);
         let kind = summary.map_or(String::new(), |it| it.fingerprint.kind.clone());
         let counted = summary.is_some_and(|it| {
@@ -138,7 +138,7 @@ fn flows(cell: &Cell, summaries: &[FlowSummary], states: &[StateRow]) -> BTreeMa
     };
     cell.flows
         .iter()
-        .map(|flow| (flow.flow, one(flow)))
+        .map(|flow| (flow.flow, build_flow(flow)))
         .collect()
 }
 
@@ -147,7 +147,7 @@ fn flows(cell: &Cell, summaries: &[FlowSummary], states: &[StateRow]) -> BTreeMa
 struct Budget(Vec<(u64, u64)>);
 
 impl Budget {
-    fn of<'a>(summary: Option<&FlowSummary>, states: impl Iterator<Item = &'a StateRow>) -> Self {
+    fn new<'a>(summary: Option<&FlowSummary>, states: impl Iterator<Item = &'a StateRow>) -> Self {
         let samples: Vec<(u64, u64)> = states
             .filter_map(|row| Some((row.time_ns, row.retransmitted_bytes?)))
             .collect();
@@ -227,7 +227,7 @@ impl Builder<'_> {
     fn place(&mut self, direction: Direction, budget: &Budget) -> u64 {
         let places = &self.flow.places[direction as usize];
         let answers = &self.flow.places[direction.reverse() as usize];
-        let notices = Notices::of(self.packets, places, answers);
+        let notices = Notices::new(self.packets, places, answers);
         let numbered = (0_u32..).zip(places.iter().copied());
         let carrying: Vec<(u32, u32)> = numbered
             .filter(|&(_, place)| self.segments[place as usize].length > 0)
@@ -259,22 +259,22 @@ impl Builder<'_> {
                     None
                 } else {
                     let forced = wanted > left;
-                    take(&mut lost, segment.length, |one| {
-                        forced || one.noticed_ns <= now
+                    take(&mut lost, segment.length, |lost_segment| {
+                        forced || lost_segment.noticed_ns <= now
                     })
                     .or_else(|| newest.filter(|_| forced))
                 };
                 let (position, uid) = match again {
-                    Some(one) => {
+                    Some(lost_segment) => {
                         repeated += 1;
-                        segment.repeats = one.uid;
-                        let fits = one.length.saturating_sub(segment.length);
-                        (one.position + u64::from(fits), one.uid)
+                        segment.repeats = lost_segment.uid;
+                        let fits = lost_segment.length.saturating_sub(segment.length);
+                        (lost_segment.position + u64::from(fits), lost_segment.uid)
                     }
                     None => (next, place + 1),
                 };
                 segment.position = position;
-                let mut one = Lost {
+                let mut lost_segment = Lost {
                     position,
                     length: segment.length,
                     noticed_ns: 0,
@@ -282,11 +282,11 @@ impl Builder<'_> {
                 };
                 if again.is_none() {
                     next += u64::from(segment.length);
-                    newest = Some(one);
+                    newest = Some(lost_segment);
                 }
                 if packet.fate != Fate::InFlight && !packet.is_sound() {
-                    one.noticed_ns = notices.of_packet(number);
-                    lost.push_back(one);
+                    lost_segment.noticed_ns = notices.time_for_packet(number);
+                    lost.push_back(lost_segment);
                 }
             }
             begin += count;
@@ -367,7 +367,7 @@ pub(crate) struct Notices {
 
 impl Notices {
     /// For the packets at `sent`, numbered from 0, and the acknowledgements at `answers`.
-    pub(crate) fn of(packets: &Packets, sent: &[u32], answers: &[u32]) -> Self {
+    pub(crate) fn new(packets: &Packets, sent: &[u32], answers: &[u32]) -> Self {
         let all = &packets.all;
         let numbered = (0_u32..)
             .zip(sent)
@@ -402,7 +402,7 @@ impl Notices {
     }
 
     /// Earliest time at which the sender can have detected the loss of packet `number`; the maximum time if it cannot.
-    pub(crate) fn of_packet(&self, number: u32) -> u64 {
+    pub(crate) fn time_for_packet(&self, number: u32) -> u64 {
         let first = self
             .largest
             .partition_point(|&(_, largest)| largest < number.saturating_add(THRESHOLD));
@@ -413,6 +413,7 @@ impl Notices {
 /// Takes the oldest lost segment of this length that is `due`.
 fn take(lost: &mut VecDeque<Lost>, length: u32, due: impl Fn(&Lost) -> bool) -> Option<Lost> {
     let mut tried = lost.iter().take(MAX_TRIES);
-    let place = tried.position(|one| one.length == length && due(one))?;
+    let place =
+        tried.position(|lost_segment| lost_segment.length == length && due(lost_segment))?;
     lost.remove(place)
 }

@@ -23,7 +23,7 @@ impl Traffic {
         let packets = Packets::read(record, purpose)?;
         let states = record.states.clone().map(read_states).transpose()?;
         let states = states.unwrap_or_default();
-        let streams = Streams::of(record, &packets, &states);
+        let streams = Streams::reconstruct(record, &packets, &states);
         Ok(Traffic {
             packets,
             streams,

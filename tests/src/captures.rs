@@ -1,7 +1,7 @@
 //! The fuzz target of captures.
 
 use crate::fuzz::check_sentence;
-use narrows_formats::connections::{Relation, one_end, relation, views};
+use narrows_formats::connections::{Relation, compare_captures, one_end, views};
 use narrows_formats::pcapng;
 
 /// Maximum difference of two times in a capture; all times are accepted.
@@ -38,7 +38,7 @@ pub fn captures(data: &[u8]) {
                 assert!(end.retransmitted_packets <= end.sent_packets);
             }
             let own = (view, connection);
-            if let Relation::Ends(_, matched) = relation(own, own) {
+            if let Relation::Ends(_, matched) = compare_captures(own, own) {
                 let rows = &matched.data;
                 assert_eq!(rows.sent_ns.len(), rows.arrived_ns.len());
                 let times = rows.sent_ns.iter().zip(&rows.arrived_ns);

@@ -53,7 +53,7 @@ impl Cases {
     }
 
     /// The value of the row from the sorted values of its cases.
-    fn one(&self, sorted: &[f64]) -> f64 {
+    fn aggregate(&self, sorted: &[f64]) -> f64 {
         match self {
             Cases::RoundTrips(_) => sorted.iter().sum::<f64>() / sorted.len() as f64,
             _ => f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]),
@@ -117,17 +117,17 @@ impl Expected {
         10_f64.powi(power.parse::<i32>().expect("a power") - places)
     }
 
-    fn fits(&self, found: f64) -> bool {
-        (found - self.value()).abs() <= 0.1 * self.value() + self.digit() / 2.0
+    fn fits(&self, measured: f64) -> bool {
+        (measured - self.value()).abs() <= 0.1 * self.value() + self.digit() / 2.0
     }
 
     /// Deviations that are not allowed.
-    fn complaint(&self, found: f64) -> Option<String> {
-        let fits = self.fits(found);
+    fn complaint(&self, measured: f64) -> Option<String> {
+        let fits = self.fits(measured);
         match self.why {
             None if !fits => Some("out of the tolerance, without a reason".into()),
             Some(_) if fits => Some("reason no longer needed".into()),
-            Some((_, low, high)) if !(low..=high).contains(&found) => {
+            Some((_, low, high)) if !(low..=high).contains(&measured) => {
                 Some(format!("not between {low} and {high} either"))
             }
             _ => None,
@@ -188,7 +188,7 @@ pub fn compare(tables: &[Table]) -> Vec<Outcome> {
             setups.into_iter().map(move |setup| (row, setup))
         })
         .collect();
-    let found: Vec<OnceLock<Vec<f64>>> = jobs.iter().map(|_| OnceLock::new()).collect();
+    let measured: Vec<OnceLock<Vec<f64>>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, Into::into) {
@@ -199,26 +199,26 @@ pub fn compare(tables: &[Table]) -> Vec<Outcome> {
                         break;
                     };
                     let seen = setup.see();
-                    let values = row.expected.iter().map(|one| one.measure.of(&seen));
-                    found[number].get_or_init(|| values.collect());
+                    let values = row.expected.iter().map(|value| value.measure.value(&seen));
+                    measured[number].get_or_init(|| values.collect());
                 }
             });
         }
     });
-    let mut found = found.into_iter().filter_map(OnceLock::into_inner);
+    let mut measured = measured.into_iter().filter_map(OnceLock::into_inner);
     let outcomes = tables.iter().map(|(_, rows)| {
         let cases = |row: &Row| row.cases.setups(&row.setup).len();
         let of_rows = rows
             .iter()
-            .map(|row| found.by_ref().take(cases(row)).collect());
-        let found: Vec<Vec<Vec<f64>>> = of_rows.collect();
-        text(rows, &found)
+            .map(|row| measured.by_ref().take(cases(row)).collect());
+        let measured: Vec<Vec<Vec<f64>>> = of_rows.collect();
+        text(rows, &measured)
     });
     outcomes.collect()
 }
 
 /// The text of a table and its complaints, from all values of each row and case.
-fn text(rows: &[Row], found: &[Vec<Vec<f64>>]) -> Outcome {
+fn text(rows: &[Row], measured: &[Vec<Vec<f64>>]) -> Outcome {
     let mut lines = vec![
         "Expected: a packet simulation of the published rules. Found: as each row says, and the least and greatest."
             .to_owned(),
@@ -226,7 +226,7 @@ fn text(rows: &[Row], found: &[Vec<Vec<f64>>]) -> Outcome {
     ];
     let mut complaints = Vec::new();
     let mut name = "";
-    for (row, cases) in rows.iter().zip(found) {
+    for (row, cases) in rows.iter().zip(measured) {
         if row.name != name {
             name = row.name;
             lines.push(String::new());
@@ -244,25 +244,25 @@ fn text(rows: &[Row], found: &[Vec<Vec<f64>>]) -> Outcome {
         for (i, expected) in row.expected.iter().enumerate() {
             let mut values: Vec<f64> = cases.iter().map(|values| values[i]).collect();
             values.sort_by(f64::total_cmp);
-            let found = row.cases.one(&values);
+            let measured = row.cases.aggregate(&values);
             let range = match values[..] {
                 [_] => "-".to_owned(),
                 _ => format!("({:.2}..{:.2})", values[0], values[values.len() - 1]),
             };
             let difference = match expected.value() {
                 0.0 => "-".to_owned(),
-                value => format!("{:+.1} %", 100.0 * (found / value - 1.0)),
+                value => format!("{:+.1} %", 100.0 * (measured / value - 1.0)),
             };
             let (measure, printed) = (expected.measure.name(), expected.printed);
             lines.push(format!(
-                "    {measure:48} {printed:>9} {found:9.2} {range:21} {difference}"
+                "    {measure:48} {printed:>9} {measured:9.2} {range:21} {difference}"
             ));
             if let Some((why, low, high)) = expected.why {
-                lines.extend(wrapped(&format!("{low} to {high}, because {why}")));
+                lines.extend(wrap(&format!("{low} to {high}, because {why}")));
             }
-            if let Some(problem) = expected.complaint(found) {
+            if let Some(problem) = expected.complaint(measured) {
                 complaints.push(format!(
-                    "{name}, {path}: {measure} {found:.3} {range} instead of {printed}: {problem}"
+                    "{name}, {path}: {measure} {measured:.3} {range} instead of {printed}: {problem}"
                 ));
             }
         }
@@ -271,7 +271,7 @@ fn text(rows: &[Row], found: &[Vec<Vec<f64>>]) -> Outcome {
 }
 
 /// `words` as lines of limited width.
-fn wrapped(words: &str) -> Vec<String> {
+fn wrap(words: &str) -> Vec<String> {
     let indent = "     ";
     let mut lines = vec![indent.to_owned()];
     for word in words.split_whitespace() {

@@ -34,7 +34,7 @@ impl Part {
     ///
     /// # Panics
     /// When the record holds no packets of that time.
-    pub fn of(
+    pub fn new(
         record: &Record,
         flow: u16,
         (mbps, rtt_ms): (f64, f64),

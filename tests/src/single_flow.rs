@@ -49,7 +49,7 @@ pub struct Setup {
 
 impl Setup {
     /// One flow over 12 Mbit/s and 40 ms with an infinite buffer, for 30 s.
-    pub fn of(scheme: &'static str) -> Setup {
+    pub fn new(scheme: &'static str) -> Setup {
         Setup {
             scheme,
             profile: "",
@@ -114,7 +114,7 @@ impl Setup {
             None => example_files(),
             Some(model) => models::files(&content(model).expect("the model is installed")),
         };
-        Seen::of(self, &recorded_with(&self.json(), files).1)
+        Seen::new(self, &recorded_with(&self.json(), files).1)
     }
 }
 
@@ -155,7 +155,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    fn of(setup: &Setup, record: &Record) -> Seen {
+    fn new(setup: &Setup, record: &Record) -> Seen {
         let part = [setup.part.0, setup.part.1].map(|seconds| (seconds * 1e9) as u64);
         let mut arrivals: Vec<Vec<Arrival>> = setup.starts.iter().map(|_| Vec::new()).collect();
         let packets = record.packets.clone().expect("packets");
@@ -263,7 +263,7 @@ impl Measure {
     ///
     /// # Panics
     /// When there is nothing to measure.
-    pub fn of(self, seen: &Seen) -> f64 {
+    pub fn value(self, seen: &Seen) -> f64 {
         let setup = &seen.setup;
         let length_s = setup.part.1 - setup.part.0;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

@@ -32,15 +32,15 @@ pub fn worlds(data: &[u8]) -> bool {
             return false;
         }
     };
-    let first = simulated(&cell, &text);
+    let first = simulate(&cell, &text);
     if dice.percent(10) {
-        assert_eq!(first, simulated(&cell, &text), "not the same again: {text}");
+        assert_eq!(first, simulate(&cell, &text), "not the same again: {text}");
     }
     !first.is_empty()
 }
 
 /// The record's files by name, after all checks.
-fn simulated(cell: &Cell, text: &Value) -> Vec<(String, Vec<u8>)> {
+fn simulate(cell: &Cell, text: &Value) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("cell");
     let run = match narrows_sim::run(cell, &out, &mut |_| true) {

@@ -122,8 +122,8 @@ fn loads_carries_data_and_is_gone(program: &narrows_bpf::Program) {
     eventually(&format!("{name} is gone"), || !loaded().contains(&name));
     let flow = &record.run.flows[0];
     // A tenth of the path's capacity: background schemes may start slowly.
-    let least = 20_000_000 / 8 * 3 / 2 / 10;
-    assert!(goodput(flow) > least, "{scheme}: {} bytes", goodput(flow));
+    let minimum = 20_000_000 / 8 * 3 / 2 / 10;
+    assert!(goodput(flow) > minimum, "{scheme}: {} bytes", goodput(flow));
     let identity = &flow.fingerprint;
     assert_eq!(
         (identity.kind.as_str(), identity.name.as_str()),

@@ -363,13 +363,13 @@ fn a_window_limits_a_flow_and_the_run_stays_good() {
         (json!({"window": 12_500}), 10.0),
         (json!({"tcp_rmem": "4096 20000 20000"}), 16.0),
     ];
-    for (settings, most) in cases {
+    for (settings, maximum) in cases {
         let mut cell = cell(&["linux:cubic"], 2000);
         cell["network"]["hosts"] = json!([{"name": "receiver", "settings": settings}]);
         let folder = Folder::new("window");
         let record = run(&folder, &cell);
         let rate = goodput_mbps(&record.run.flows[0], 2.0);
-        assert!((2.0..=most).contains(&rate), "{settings}: {rate} Mbit/s");
+        assert!((2.0..=maximum).contains(&rate), "{settings}: {rate} Mbit/s");
         assert_eq!(record.run.elements[0].dropped_packets, 0);
     }
 }

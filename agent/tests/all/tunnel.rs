@@ -19,7 +19,7 @@ fn inside() {
 /// Both ends read the same oscillator, so the true relation of their clocks is the shift configured
 /// in `shifted`, the document of the end that is not the reference.
 fn the_bound_holds_the_truth(joined: &Value, shifted: &Value) {
-    let shift = Shift::of(shifted);
+    let shift = Shift::from_document(shifted);
     for place in ["start", "end"] {
         let clock = &joined["clock"][place];
         let truth = shift.offset_ns(clock["at_ns"].as_i64().unwrap());
@@ -103,9 +103,9 @@ fn tcp_runs_through_and_both_logs_agree_although_strangers_shout() {
             ),
             (&json!(0), &json!(0), &json!(0))
         );
-        let least = direction["delay_ns"]["min"].as_i64().unwrap();
+        let minimum = direction["delay_ns"]["min"].as_i64().unwrap();
         // Never negative, except for the microsecond precision of stamps.
-        assert!(least >= -1_002, "{joined:#}");
+        assert!(minimum >= -1_002, "{joined:#}");
     }
     let payload = joined["there"]["arrived_bytes"].as_u64().unwrap();
     assert!(payload > BYTES as u64);

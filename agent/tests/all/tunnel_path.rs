@@ -100,7 +100,7 @@ fn run(name: &str, forward: &Value, backward: &Value, shift: &Value, bytes: usiz
         .fit()
         .unwrap();
     let [up, down] = seen(&record.join("packets.parquet"));
-    let shift = Shift::of(&here);
+    let shift = Shift::from_document(&here);
     let times = ours.sent.iter().map(|row| row.sent);
     Run {
         there: there_journeys(&fit, shift, &ours, &theirs, &up),

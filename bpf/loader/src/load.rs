@@ -43,7 +43,7 @@ pub(crate) fn load(mut object: Object) -> Result<(LoadedLink, Loaded), Problem> 
     let taken = kernel::taken();
     let old = kernel::is_old();
     for number in 1..=ATTEMPTS {
-        let name = numbered(&own, number);
+        let name = number_name(&own, number);
         if taken.contains(&name) {
             continue;
         }
@@ -65,7 +65,7 @@ pub(crate) fn load(mut object: Object) -> Result<(LoadedLink, Loaded), Problem> 
 }
 
 /// `nw_vegas`, `nw_vegas_2` ...
-fn numbered(name: &str, number: usize) -> String {
+fn number_name(name: &str, number: usize) -> String {
     if number == 1 {
         return name.to_owned();
     }
@@ -179,12 +179,12 @@ fn constants(object: &Object, loaded: &libbpf_rs::Object) -> BTreeMap<String, u6
 
 #[cfg(test)]
 mod tests {
-    use super::numbered;
+    use super::number_name;
 
     #[test]
     fn numbered_names_fit() {
-        assert_eq!(numbered("nw_vegas", 1), "nw_vegas");
-        assert_eq!(numbered("nw_vegas", 2), "nw_vegas_2");
-        assert_eq!(numbered("nw_cubic2008abc", 12), "nw_cubic2008_12");
+        assert_eq!(number_name("nw_vegas", 1), "nw_vegas");
+        assert_eq!(number_name("nw_vegas", 2), "nw_vegas_2");
+        assert_eq!(number_name("nw_cubic2008abc", 12), "nw_cubic2008_12");
     }
 }

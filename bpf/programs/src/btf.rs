@@ -99,19 +99,19 @@ impl<'a> Btf<'a> {
         self.types.get((id as usize).checked_sub(1)?)
     }
 
-    fn name(&self, found: &Type) -> Option<String> {
-        text_at(self.texts, u32_at(self.table, found.at)? as usize)
+    fn name(&self, candidate: &Type) -> Option<String> {
+        text_at(self.texts, u32_at(self.table, candidate.at)? as usize)
     }
 
     /// The type behind names and qualifiers.
     fn resolve(&self, mut id: u32) -> Option<&Type> {
         // A chain longer than the number of types is circular.
         for _ in 0..=self.types.len() {
-            let found = self.get(id)?;
-            if !matches!(found.kind, TYPEDEF | VOLATILE | CONST | TYPE_TAG) {
-                return Some(found);
+            let candidate = self.get(id)?;
+            if !matches!(candidate.kind, TYPEDEF | VOLATILE | CONST | TYPE_TAG) {
+                return Some(candidate);
             }
-            id = u32_at(self.table, found.at + 8)?;
+            id = u32_at(self.table, candidate.at + 8)?;
         }
         None
     }
@@ -119,8 +119,8 @@ impl<'a> Btf<'a> {
     /// The variables of the data section called `section` that are structures: name of the variable,
     /// name of its type, members.
     pub(crate) fn structures(&self, section: &str) -> Option<Vec<(String, String, Vec<Member>)>> {
-        let list = self.types.iter().find(|found| {
-            found.kind == DATASEC && self.name(found).is_some_and(|name| name == section)
+        let list = self.types.iter().find(|candidate| {
+            candidate.kind == DATASEC && self.name(candidate).is_some_and(|name| name == section)
         })?;
         let mut all = Vec::new();
         for index in 0..list.members {

@@ -132,22 +132,26 @@ impl Object {
         let types = elf.section_by_name(".BTF").ok_or(ObjectError::NoTypes)?;
         let types = types.data().map_err(|_| ObjectError::Damaged)?;
         let types = Btf::parse(types).ok_or(ObjectError::NoTypes)?;
-        let mut found = tables(&elf, &types)?;
-        let name = one_name(bytes, &found)?;
+        let mut all_tables = tables(&elf, &types)?;
+        let name = one_name(bytes, &all_tables)?;
         let license = elf.section_by_name("license");
         let license = license.and_then(|section| section.data().ok());
         let license = text_of(license.unwrap_or_default());
         if !LICENSES.contains(&license.as_str()) {
             return Err(ObjectError::License(license));
         }
-        let old = found.iter().position(|ops| ops.variable.ends_with(OLD));
-        let old_ops = old.filter(|_| found.len() > 1).map(|at| found.remove(at));
+        let old = all_tables
+            .iter()
+            .position(|ops| ops.variable.ends_with(OLD));
+        let old_ops = old
+            .filter(|_| all_tables.len() > 1)
+            .map(|at| all_tables.remove(at));
         Ok(Object {
             constants: constants(&elf),
             bytes: bytes.to_vec(),
             name,
             license,
-            ops: found.remove(0),
+            ops: all_tables.remove(0),
             old_ops,
         })
     }
@@ -246,7 +250,7 @@ fn place(elf: &Elf, symbol: &Symbol, size: usize) -> Option<usize> {
 
 /// The congestion controls in the object.
 fn tables(elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError> {
-    let mut found = Vec::new();
+    let mut all_tables = Vec::new();
     for name in SECTIONS {
         let Some(section) = elf.section_by_name(name) else {
             continue;
@@ -268,24 +272,24 @@ fn tables(elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError> {
                 .find(is_variable)
                 .and_then(|symbol| place(elf, &symbol, member.offset + NAME_BYTES))
                 .ok_or(ObjectError::Damaged)?;
-            found.push(Ops {
+            all_tables.push(Ops {
                 variable,
                 name_at: at + member.offset,
             });
         }
     }
-    Ok(found)
+    Ok(all_tables)
 }
 
 /// The common name of all tables, which are one congestion control in at most two forms.
-fn one_name(bytes: &[u8], found: &[Ops]) -> Result<String, ObjectError> {
+fn one_name(bytes: &[u8], all_tables: &[Ops]) -> Result<String, ObjectError> {
     let name = |ops: &Ops| text_of(&bytes[ops.name_at..ops.name_at + NAME_BYTES]);
-    let Some(first) = found.first() else {
+    let Some(first) = all_tables.first() else {
         return Err(ObjectError::NoOps);
     };
-    let old = found.iter().filter(|ops| ops.variable.ends_with(OLD));
-    if found.len() > 1 && !(found.len() == 2 && old.count() == 1) {
-        let names: Vec<String> = found.iter().map(name).collect();
+    let old = all_tables.iter().filter(|ops| ops.variable.ends_with(OLD));
+    if all_tables.len() > 1 && !(all_tables.len() == 2 && old.count() == 1) {
+        let names: Vec<String> = all_tables.iter().map(name).collect();
         return Err(ObjectError::Several(names.join(", ")));
     }
     let name = name(first);

@@ -15,7 +15,7 @@ pub(crate) struct Access<P> {
 impl<P: Packet> Access<P> {
     /// The access links of a direction, if any flow has an extra round-trip time: half of it, with the odd nanosecond
     /// in the backward direction.
-    pub(crate) fn of(flows: &[FlowSetup], direction: Direction) -> Option<Self> {
+    pub(crate) fn from_flows(flows: &[FlowSetup], direction: Direction) -> Option<Self> {
         let half = |flow: &FlowSetup| match direction {
             Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
             Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),

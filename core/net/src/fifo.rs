@@ -94,12 +94,12 @@ impl QueueLimit {
 
     /// From the parameters `bytes` and `packets`; absent ones do not limit.
     pub(crate) fn optional(params: &Params) -> Self {
-        let most = |name| params.integer(name).unwrap_or(u64::MAX);
-        QueueLimit::of(most("bytes"), most("packets"))
+        let maximum = |name| params.integer(name).unwrap_or(u64::MAX);
+        QueueLimit::from_counts(maximum("bytes"), maximum("packets"))
     }
 
     /// A limit of these numbers of bytes and packets.
-    pub(crate) fn of(bytes: u64, packets: u64) -> Self {
+    pub(crate) fn from_counts(bytes: u64, packets: u64) -> Self {
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
         QueueLimit { bytes, packets }
     }

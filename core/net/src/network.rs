@@ -146,7 +146,7 @@ impl<P: Packet + 'static> Network<P> {
         for (number, described) in topology.links.iter().enumerate() {
             let mut path = LinkPath::starting_at(bases[number]);
             if plan.network["kind"] != "graph"
-                && let Some(access) = Access::of(plan.flows, described.direction)
+                && let Some(access) = Access::from_flows(plan.flows, described.direction)
             {
                 path.add(
                     &format!("{}.access", described.name),
@@ -501,8 +501,8 @@ fn nearest_first(routes: &[Route], links: usize) -> Vec<u16> {
     let mut behind = vec![0; links];
     for route in routes {
         for (position, &link) in route.links.iter().rev().enumerate() {
-            let most = &mut behind[usize::from(link)];
-            *most = position.max(*most);
+            let maximum = &mut behind[usize::from(link)];
+            *maximum = position.max(*maximum);
         }
     }
     let mut order: Vec<u16> = (0..links as u16).collect();

@@ -67,11 +67,11 @@ pub(crate) fn named<T>(
     let file = params.file("file").ok_or_else(|| ParamError::Missing {
         name: "file".into(),
     })?;
-    parse(files.content(file)?).map_err(|error| refused(params, &error))
+    parse(files.content(file)?).map_err(|error| reject(params, &error))
 }
 
 /// The error of an element that cannot use such a trace.
-pub(crate) fn refused(params: &Params, why: &dyn fmt::Display) -> ParamError {
+pub(crate) fn reject(params: &Params, why: &dyn fmt::Display) -> ParamError {
     let name = params.file("file").map_or("", |file| &file.name);
     ParamError::Conflict(format!("the trace '{name}': {why}"))
 }
@@ -177,7 +177,7 @@ fn table(
     text: &str,
     what: &str,
     columns: [(&str, u32); 2],
-    most: u64,
+    maximum: u64,
 ) -> Result<(Vec<(u64, u64)>, u64), TraceError> {
     let headings = [
         format!("time_ns,{}", columns[0].0),
@@ -214,7 +214,7 @@ fn table(
             );
             return at(number, what);
         };
-        let read = |text: &str, digits: u32, what: &str, most: u64| {
+        let read = |text: &str, digits: u32, what: &str, maximum: u64| {
             let text = text.trim();
             let kind = if digits == 0 {
                 "whole number"
@@ -226,14 +226,14 @@ fn table(
                     number,
                     format!("the {what} '{}' is not a {kind} of 0 or more", shown(text)),
                 ),
-                Some(value) if value > most => {
+                Some(value) if value > maximum => {
                     at(number, format!("the {what} '{}' is too large", shown(text)))
                 }
                 Some(value) => Ok(value),
             }
         };
         let time = read(time, time_digits, "time", MAX_VALUE)?;
-        let value = read(value, value_digits, what, most)?;
+        let value = read(value, value_digits, what, maximum)?;
         match rows.last() {
             None if time > 0 => {
                 return at(number, format!("the first time is {time} ns; it must be 0"));

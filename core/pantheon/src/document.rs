@@ -87,7 +87,7 @@ pub fn import(
         }
     })?;
     let capacity = packets.capacity(&data.link, ack_link, BIN_NS);
-    let statistics = Statistics::of(&data.link);
+    let statistics = Statistics::compute(&data.link);
     let flows = flows(data, &packets);
     let mut run = RunDocument::new(cell(task, &packets, &flows), "import", versions);
     run.started_at.clone_from(&task.started_at);
@@ -118,7 +118,7 @@ pub fn import(
     let mut kept = keep(&mut run, task, &data.flows, statistics.as_ref());
     kept.insert(
         "log".into(),
-        json!(Origin::of(&packets, &data.link, ack_link)),
+        json!(Origin::new(&packets, &data.link, ack_link)),
     );
     run.other.insert("pantheon".to_owned(), Value::Object(kept));
     Ok(Outcome {
@@ -216,7 +216,7 @@ fn keep(
 ) -> Map<String, Value> {
     let meant = (1..=task.flows).chain(logged.iter().copied()).collect();
     let refused = match statistics {
-        Some(statistics) => statistics.refused(&meant, task.runtime_ns),
+        Some(statistics) => statistics.refusal(&meant, task.runtime_ns),
         None => Some("nothing arrived".to_owned()),
     };
     if let Some(why) = &refused {

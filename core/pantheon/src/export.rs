@@ -45,7 +45,7 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     let cell = &record.cell;
     let origin = Origin::read(&record.run.other);
     let origin = origin.map_err(|problem| RecordError::data("run.json", &problem))?;
-    let times = Times::of(origin.as_ref(), base_ns);
+    let times = Times::new(origin.as_ref(), base_ns);
     // Direction of the data, and of the acknowledgements.
     let mut links = times.bases.map(|base_ns| OneDirection {
         base_ns,
@@ -120,12 +120,12 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
             link.opportunities = opportunities::again(record, way, Direction::Backward, backward)?;
         }
     } else {
-        data.opportunities = opportunities::made(record, false)?;
+        data.opportunities = opportunities::generate(record, false)?;
         if let Some(link) = &mut ack {
-            link.opportunities = opportunities::made(record, true)?;
+            link.opportunities = opportunities::generate(record, true)?;
         }
     }
-    let statistics = Statistics::of(&data);
+    let statistics = Statistics::compute(&data);
     Ok(Exported {
         data,
         ack,
@@ -148,7 +148,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(origin: Option<&Origin>, base_ns: i64) -> Self {
+    fn new(origin: Option<&Origin>, base_ns: i64) -> Self {
         let Some(origin) = origin else {
             return Times {
                 bases: [base_ns; 2],

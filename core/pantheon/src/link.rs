@@ -118,7 +118,8 @@ impl OneDirection {
             }
         }
         self.arrived.sort_by_key(|arrived| arrived.time_ns);
-        self.opportunities.sort_by_key(|one| one.time_ns);
+        self.opportunities
+            .sort_by_key(|opportunity| opportunity.time_ns);
     }
 }
 
@@ -147,9 +148,9 @@ pub fn join(parts: Vec<OneDirection>) -> OneDirection {
                 ..*arrived
             }));
         all.opportunities
-            .extend(part.opportunities.iter().map(|one| Opportunity {
-                time_ns: one.time_ns + shift,
-                ..*one
+            .extend(part.opportunities.iter().map(|opportunity| Opportunity {
+                time_ns: opportunity.time_ns + shift,
+                ..*opportunity
             }));
     }
     all.sort();
@@ -200,7 +201,7 @@ impl Lane {
                 break;
             }
             let off = (time - goal).abs();
-            if bytes == size && best.is_none_or(|(least, _)| off < least) {
+            if bytes == size && best.is_none_or(|(minimum, _)| off < minimum) {
                 best = Some((off, place));
                 if off == 0 {
                     break;
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn joined_links_count_from_the_smallest_base() {
-        let one = |base_ns, flow| {
+        let opportunity = |base_ns, flow| {
             let mut link = OneDirection {
                 base_ns,
                 sent: vec![sent(0, 60, flow), sent(30, 60, flow)],
@@ -319,7 +320,7 @@ mod tests {
             link.arrived[0].sent = 1;
             link
         };
-        let all = join(vec![one(1_010, 1), one(1_000, 2)]);
+        let all = join(vec![opportunity(1_010, 1), opportunity(1_000, 2)]);
         assert_eq!(all.base_ns, 1_000);
         let times: Vec<(i64, u16)> = all.sent.iter().map(|s| (s.time_ns, s.flow)).collect();
         assert_eq!(times, [(0, 2), (10, 1), (30, 2), (40, 1)]);

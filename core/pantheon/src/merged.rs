@@ -121,7 +121,7 @@ fn event(
     if line.text.starts_with(b"#") {
         return Ok(None);
     }
-    let mut fields = Fields::of(line.text);
+    let mut fields = Fields::new(line.text);
     let mut take = || fields.next();
     let parsed = (|| {
         let time_ns = scan::span(take()?)?;

@@ -39,16 +39,16 @@ pub(crate) fn again(
     if offered.count(&bins) > MAX_OPPORTUNITIES {
         return Ok(Vec::new());
     }
-    let mut found = offered.opportunities(&bins);
-    for one in &mut found {
-        one.time_ns = one.time_ns.saturating_add(zero_ns);
+    let mut list = offered.opportunities(&bins);
+    for opportunity in &mut list {
+        opportunity.time_ns = opportunity.time_ns.saturating_add(zero_ns);
     }
-    Ok(found)
+    Ok(list)
 }
 
 /// Times at which the bottleneck that all flows share could have carried another full packet; none
 /// if flows do not share a bottleneck, or if its rate over time is not known.
-pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, RecordError> {
+pub(crate) fn generate(record: &Record, back: bool) -> Result<Vec<Opportunity>, RecordError> {
     let cell = &record.cell;
     let capacities = Capacities::gather(record)?;
     let end = cell.duration_ns;
@@ -74,7 +74,7 @@ pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, Reco
     if all > MAX_OPPORTUNITIES || end / TICK_NS > MAX_TICKS {
         return Ok(Vec::new());
     }
-    let mut found = Vec::new();
+    let mut list = Vec::new();
     let mut carried = 0.0;
     let mut given = 0_u64;
     for tick in 0..end.div_ceil(TICK_NS) {
@@ -86,12 +86,12 @@ pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, Reco
         // A sum of many rates must not miss the last opportunity by a rounding error.
         let due = ((carried + 1e-3) / f64::from(OPPORTUNITY_BYTES)) as u64;
         for _ in given..due {
-            found.push(Opportunity {
+            list.push(Opportunity {
                 time_ns: i64::try_from(to).unwrap_or(i64::MAX),
                 bytes: OPPORTUNITY_BYTES,
             });
         }
         given = due;
     }
-    Ok(found)
+    Ok(list)
 }

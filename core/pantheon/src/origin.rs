@@ -49,10 +49,10 @@ pub(crate) struct OfferedCapacity {
 }
 
 impl Origin {
-    pub(crate) fn of(packets: &Packets, data: &OneDirection, ack: Option<&OneDirection>) -> Self {
+    pub(crate) fn new(packets: &Packets, data: &OneDirection, ack: Option<&OneDirection>) -> Self {
         let way = |link: &OneDirection| WayOrigin {
             base_ns: link.base_ns,
-            offered: OfferedCapacity::of(packets, link),
+            offered: OfferedCapacity::new(packets, link),
         };
         Origin {
             zero_ns: packets.zero_ns,
@@ -68,8 +68,8 @@ impl Origin {
         let Some(log) = kept.get("pantheon").and_then(|kept| kept.get("log")) else {
             return Ok(None);
         };
-        let found = Origin::deserialize(log).map_err(|error| format!("pantheon.log: {error}"))?;
-        Ok(Some(found))
+        let origin = Origin::deserialize(log).map_err(|error| format!("pantheon.log: {error}"))?;
+        Ok(Some(origin))
     }
 
     /// Arrival and delay by row, from 0.
@@ -80,14 +80,15 @@ impl Origin {
 }
 
 impl OfferedCapacity {
-    fn of(packets: &Packets, link: &OneDirection) -> Option<Self> {
-        let since = |one: &Opportunity| link.base_ns + one.time_ns - packets.zero_ns;
+    fn new(packets: &Packets, link: &OneDirection) -> Option<Self> {
+        let since =
+            |opportunity: &Opportunity| link.base_ns + opportunity.time_ns - packets.zero_ns;
         let times = || link.opportunities.iter().map(since);
         let end = i64::try_from(packets.duration_ns).unwrap_or(i64::MAX);
         let bytes = |counts: &dyn Fn(i64) -> bool| {
             let all = link.opportunities.iter();
-            let some = all.filter(|one| counts(since(one)));
-            some.map(|one| u64::from(one.bytes)).sum()
+            let some = all.filter(|opportunity| counts(since(opportunity)));
+            some.map(|opportunity| u64::from(opportunity.bytes)).sum()
         };
         Some(OfferedCapacity {
             first_ns: times().min()?,
@@ -111,26 +112,26 @@ impl OfferedCapacity {
     /// after the record are preserved, as are the times of the first and the last opportunity; those in between are
     /// spread evenly over the ticks of the first.
     pub(crate) fn opportunities(&self, bins: &[(i64, u64)]) -> Vec<Opportunity> {
-        let mut found = Vec::new();
+        let mut list = Vec::new();
         let mut from = self.first_ns.min(0);
         let end = bins.last().map_or(0, |bin| bin.0);
         let before = std::iter::once((0, self.before_bytes));
         let after = std::iter::once((self.last_ns.max(end).saturating_add(1), self.after_bytes));
         for (to, bytes) in before.chain(bins.iter().copied()).chain(after) {
-            self.spread((from, to), bytes, &mut found);
+            self.spread((from, to), bytes, &mut list);
             from = to;
         }
-        if let Some(first) = found.first_mut() {
+        if let Some(first) = list.first_mut() {
             first.time_ns = self.first_ns;
         }
-        if let Some(last) = found.last_mut() {
+        if let Some(last) = list.last_mut() {
             last.time_ns = self.last_ns;
         }
-        found
+        list
     }
 
     /// Opportunities for `bytes` between two times, the second excluded.
-    fn spread(&self, (from, to): (i64, i64), bytes: u64, found: &mut Vec<Opportunity>) {
+    fn spread(&self, (from, to): (i64, i64), bytes: u64, list: &mut Vec<Opportunity>) {
         let size = u64::from(self.size_bytes.max(1));
         let count = bytes.div_ceil(size);
         // Ticks since the first opportunity.
@@ -149,7 +150,7 @@ impl OfferedCapacity {
             } else {
                 from
             };
-            found.push(Opportunity {
+            list.push(Opportunity {
                 time_ns: at.clamp(self.first_ns, self.last_ns.max(self.first_ns)),
                 bytes: (bytes - place * size).min(size) as u32,
             });

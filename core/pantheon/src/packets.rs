@@ -331,12 +331,12 @@ fn collect(
 /// The minimum offset of the receiver's clock that makes no delay negative, giving priority to the data if both
 /// directions cannot be satisfied.
 fn shift(rows: &[PantheonRow]) -> i64 {
-    let least = |direction| {
+    let minimum = |direction| {
         let own = rows.iter().filter(|row| row.direction == direction);
         let delays = own.filter(|row| row.arrived != NONE);
         delays.map(|row| row.arrived - row.sent).min()
     };
-    match (least(Direction::Forward), least(Direction::Backward)) {
+    match (minimum(Direction::Forward), minimum(Direction::Backward)) {
         (Some(data), _) if data < 0 => -data,
         // Sent by the receiving host: an earlier clock there makes these delays longer.
         (data, Some(ack)) if ack < 0 => ack.max(-data.unwrap_or(i64::MAX)),

@@ -47,7 +47,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn of(text: &'a [u8]) -> Self {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
         Fields { rest: Some(text) }
     }
 }
@@ -272,7 +272,7 @@ mod tests {
             ]
         );
         assert_eq!(lines(b"").count(), 0);
-        let fields: Vec<&[u8]> = Fields::of(b"a  b ").collect();
+        let fields: Vec<&[u8]> = Fields::new(b"a  b ").collect();
         assert_eq!(fields, [&b"a"[..], b"", b"b", b""]);
     }
 

@@ -83,7 +83,7 @@ fn percentile(delays: &mut [i64]) -> Option<i64> {
 
 impl Statistics {
     /// The statistics of a direction; `None` if no packet arrived.
-    pub fn of(link: &OneDirection) -> Option<Self> {
+    pub fn compute(link: &OneDirection) -> Option<Self> {
         let mut all = DelaySums::default();
         let mut flows: BTreeMap<u16, DelaySums> = BTreeMap::new();
         for sent in &link.sent {
@@ -125,7 +125,7 @@ impl Statistics {
 
     /// The reason why Pantheon does not count the run; `None` if it does. `meant` are the intended flows, which its log
     /// may lack; `runtime_ns` is its intended duration.
-    pub fn refused(&self, meant: &BTreeSet<u16>, runtime_ns: Option<u64>) -> Option<String> {
+    pub fn refusal(&self, meant: &BTreeSet<u16>, runtime_ns: Option<u64>) -> Option<String> {
         let arrived = |flow: &u16| {
             let figures = self.flows.get(flow);
             figures.is_some_and(|figures| figures.delay_p95_ms.is_some())
@@ -181,10 +181,10 @@ mod tests {
     use super::*;
     use crate::merged::read_merged;
 
-    fn of(events: &str) -> Option<Statistics> {
+    fn statistics_of(events: &str) -> Option<Statistics> {
         let text = format!("# init timestamp: 1500000000000.000\n{events}");
         let reading = read_merged("log", text.as_bytes(), false).unwrap();
-        Statistics::of(&reading.link)
+        Statistics::compute(&reading.link)
     }
 
     #[test]
@@ -202,10 +202,12 @@ mod tests {
     #[test]
     fn the_block_by_hand() {
         // Flow 1: 3000 of 4500 bytes in 10 ms, flow 2: one packet. Together 4500 of 6000 in 20 ms.
-        let statistics = of("0.000 # 1500\n\
+        let statistics = statistics_of(
+            "0.000 # 1500\n\
              1.000 + 1500 1\n1.875 + 1500 1\n3.000 + 1500 1\n4.000 + 1500 2\n\
              10.000 - 1500 9.000 1\n20.000 - 1500 18.125 1\n30.000 - 1500 26.000 2\n\
-             40.000 # 1500\n")
+             40.000 # 1500\n",
+        )
         .unwrap();
         assert_eq!(
             statistics.text(),
@@ -225,30 +227,34 @@ mod tests {
              Loss rate: 0.00%\n"
         );
         let both = BTreeSet::from([1, 2]);
-        assert_eq!(statistics.refused(&both, None), None);
-        assert_eq!(statistics.refused(&both, Some(25_000_000)), None);
-        let why = statistics.refused(&both, Some(26_000_000)).unwrap();
+        assert_eq!(statistics.refusal(&both, None), None);
+        assert_eq!(statistics.refusal(&both, Some(25_000_000)), None);
+        let why = statistics.refusal(&both, Some(26_000_000)).unwrap();
         assert!(why.contains("less than 80 % of the 0.026 s"), "{why}");
     }
 
     #[test]
     fn copies_make_loss_negative_and_wrong_clocks_delays() {
-        let statistics = of("0.000 + 1500 1\n1.000 + 1500 1\n2.000 + 1500 1\n\
+        let statistics = statistics_of(
+            "0.000 + 1500 1\n1.000 + 1500 1\n2.000 + 1500 1\n\
              10.000 - 1500 -3.000 1\n10.500 - 1500 9.500 1\n11.000 - 1500 9.000 1\n\
-             12.000 - 1500 12.000 1\n13.000 + 1500 1\n");
+             12.000 - 1500 12.000 1\n13.000 + 1500 1\n",
+        );
         // All of four packets sent arrive; one of them by a wrong clock.
         let statistics = statistics.unwrap();
         assert_eq!(statistics.total.loss_ratio, Some(0.0));
-        let statistics = of("0.000 + 900 1\n1.000 + 900 1\n2.000 + 900 1\n\
+        let statistics = statistics_of(
+            "0.000 + 900 1\n1.000 + 900 1\n2.000 + 900 1\n\
              10.000 - 900 10.000 1\n11.000 - 900 10.000 1\n12.000 - 900 10.000 1\n\
-             13.000 - 900 13.000 1\n")
+             13.000 - 900 13.000 1\n",
+        )
         .unwrap();
         assert!(statistics.text().contains("Loss rate: -33.33%"));
     }
 
     #[test]
     fn a_flow_of_which_nothing_arrives_has_a_throughput_of_zero_and_spoils_the_run() {
-        let statistics = of("0.000 + 60 1\n0.000 + 60 3\n5.000 - 60 5.000 1\n").unwrap();
+        let statistics = statistics_of("0.000 + 60 1\n0.000 + 60 3\n5.000 - 60 5.000 1\n").unwrap();
         assert!(
             statistics
                 .text()
@@ -256,23 +262,23 @@ mod tests {
         );
         let refused = |meant: &[u16]| {
             let meant = meant.iter().copied().collect();
-            statistics.refused(&meant, None).unwrap()
+            statistics.refusal(&meant, None).unwrap()
         };
         assert_eq!(refused(&[]), "no packet of flow 3 arrived");
         assert_eq!(refused(&[1, 2, 3]), "no packet of flow 2 arrived");
-        assert!(of("0.000 + 60 1\n").is_none());
+        assert!(statistics_of("0.000 + 60 1\n").is_none());
     }
 
     #[test]
     fn a_flow_that_was_meant_to_be_and_left_no_line_spoils_the_run() {
-        let statistics = of("0.000 + 60 2\n5.000 - 60 5.000 2\n").unwrap();
+        let statistics = statistics_of("0.000 + 60 2\n5.000 - 60 5.000 2\n").unwrap();
         for (meant, silent) in [
             (vec![2], None),
             (vec![1, 2], Some(1)),
             (vec![2, 3], Some(3)),
         ] {
             let why = silent.map(|flow: u16| format!("no packet of flow {flow} arrived"));
-            assert_eq!(statistics.refused(&meant.into_iter().collect(), None), why);
+            assert_eq!(statistics.refusal(&meant.into_iter().collect(), None), why);
         }
     }
 }

@@ -148,7 +148,7 @@ fn row(line: &LogLine<'_>) -> Result<RawLogRow, String> {
     if !line.whole {
         return Err("the log ends in the middle of this line".into());
     }
-    let mut fields = Fields::of(line.text);
+    let mut fields = Fields::new(line.text);
     let mut take = || fields.next();
     let parsed = (|| {
         let time_ns = scan::span(take()?)?;
@@ -210,7 +210,7 @@ pub fn merge(
             flow,
         })
         .collect();
-    let (numbers, repeated) = Numbers::of(egress);
+    let (numbers, repeated) = Numbers::from_log(egress);
     if let Some(error) = &repeated {
         if !lenient {
             return Err(error.clone());
@@ -273,7 +273,7 @@ enum Numbers {
 
 impl Numbers {
     /// The numbers of a log up to the first duplicate, and the error there.
-    fn of(log: &TunnelLog) -> (Self, Option<LogError>) {
+    fn from_log(log: &TunnelLog) -> (Self, Option<LogError>) {
         if (0..).zip(&log.rows).all(|(place, row)| row.uid == place) {
             return (Numbers::Plain(log.rows.len() as u64), None);
         }

@@ -2,7 +2,7 @@
 
 use crate::RecordError;
 use crate::cell::{Cell, CellElement, CellFlow, RateLaw};
-use crate::passes::LinkPass;
+use crate::link_passes::LinkPass;
 use crate::read::{Record, read_capacity};
 use crate::schema::{CAPACITY_FILE, Direction};
 use crate::token_bucket::{TokenBucket, fill_buckets};
@@ -131,7 +131,7 @@ impl Capacities {
             };
             cell.flows.iter().filter(sends).count()
         };
-        let mut least: Option<(&CellElement, f64)> = None;
+        let mut minimum: Option<(&CellElement, f64)> = None;
         let passed = cell.elements(number, direction);
         for element in passed.filter(|element| self.known.contains_key(element.label())) {
             let name = element.label();
@@ -144,14 +144,14 @@ impl Capacities {
             };
             let earlier = |time: u64| time.saturating_sub(behind_ns);
             let bps = self.mean_bps(name, earlier(from), earlier(to))?;
-            let narrower = least.is_none_or(|(known, least_bps)| {
+            let narrower = minimum.is_none_or(|(known, least_bps)| {
                 bps < least_bps || (bps <= least_bps && sharing(element) > sharing(known))
             });
             if narrower {
-                least = Some((element, bps));
+                minimum = Some((element, bps));
             }
         }
-        least.ok_or_else(|| {
+        minimum.ok_or_else(|| {
             if cell.is_real(number, direction) {
                 "the capacity of a real path is not known".to_owned()
             } else if cell.network.dumbbell {

@@ -47,7 +47,7 @@ impl<W: Write> Write for Summing<W> {
 }
 
 /// The checksum of `bytes`.
-pub(crate) fn of(bytes: &[u8]) -> String {
+pub(crate) fn compute(bytes: &[u8]) -> String {
     text(XxHash64::oneshot(0, bytes))
 }
 

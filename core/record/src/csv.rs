@@ -134,7 +134,7 @@ fn cells(column: &ArrayRef) -> Option<CellWriter<'_>> {
             let values = column.as_string::<i32>();
             Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
                 if values.is_valid(row) {
-                    quoted(values.value(row), text);
+                    write_quoted(values.value(row), text);
                 }
             }))
         }
@@ -153,7 +153,7 @@ fn cells(column: &ArrayRef) -> Option<CellWriter<'_>> {
     }
 }
 
-fn quoted(word: &str, text: &mut Vec<u8>) {
+fn write_quoted(word: &str, text: &mut Vec<u8>) {
     let formula = word.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let mark = if formula && !is_number(word) { "'" } else { "" };
     if word.contains([',', '"', '\n', '\r']) {
@@ -174,13 +174,13 @@ fn is_number(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::write_quoted;
 
     #[test]
     fn words_that_spreadsheets_would_compute_have_an_apostrophe() {
         let written = |word: &str| {
             let mut text = Vec::new();
-            quoted(word, &mut text);
+            write_quoted(word, &mut text);
             String::from_utf8(text).unwrap()
         };
         for word in ["=1+1", "+a", "-a", "@a", "\tx", "-", "-1+2", "-inf"] {

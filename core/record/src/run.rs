@@ -240,7 +240,7 @@ pub struct Lateness {
 
 impl Lateness {
     /// The quantiles of the packets' lateness in ns; zeros without packets.
-    pub fn of(packets: &Histogram) -> Self {
+    pub fn from_histogram(packets: &Histogram) -> Self {
         let at = |p| packets.quantile(p).unwrap_or(0);
         Lateness {
             packets: packets.total(),

@@ -166,7 +166,7 @@ fn count(
     table: &mut [Counter],
 ) {
     // Beyond any sensible run; keeps a contradictory record from reserving unlimited memory.
-    let most = 20_000_000;
+    let maximum = 20_000_000;
     for i in 0..chunk.len() {
         let flow = usize::from(chunk.flow[i]);
         if directions.get(flow).copied().flatten() != Some(chunk.direction[i]) {
@@ -175,12 +175,12 @@ fn count(
         let bytes = u64::from(chunk.size_bytes[i]);
         let counter = &mut table[flow];
         let sent = bin_of(chunk.sent_ns[i], duration_ns, bin_ns);
-        if sent < most {
+        if sent < maximum {
             Counter::add(&mut counter.sent, sent as usize, bytes);
         }
         let arrived = chunk.arrived_ns[i];
         let bin = bin_of(arrived, duration_ns, bin_ns);
-        if arrived != NOT_ARRIVED && bin < most {
+        if arrived != NOT_ARRIVED && bin < maximum {
             Counter::add(&mut counter.arrived, bin as usize, bytes);
             counter.last_ns = counter.last_ns.max(arrived);
         }
@@ -191,7 +191,7 @@ fn count(
 /// direction; for several bottlenecks of a graph, a sum would be misleading.
 fn capacity_of(cell: &Cell, capacities: &Capacities, span: (u64, u64)) -> Option<f64> {
     let mut found: Vec<(&str, f64)> = Vec::new();
-    for flow in cell.tested() {
+    for flow in cell.flows_under_test() {
         let way = (flow.flow, flow.direction);
         let (element, bps) = capacities.narrowest(cell, way, span).ok()?;
         if !capacities.over_time(element.label()) {

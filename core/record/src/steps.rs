@@ -4,7 +4,7 @@
 //! core's parsers read the same data as text, which is also written here.
 
 use crate::RecordError;
-use crate::read::{TableReader, damaged, guarded, whole};
+use crate::read::{TableReader, damage_error, guarded, whole};
 use crate::write::{Coding, Column, TableWriter, column};
 use arrow_array::{Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
@@ -98,7 +98,7 @@ impl StepSeries {
 fn columns(bytes: &Bytes) -> Result<(&'static str, Vec<Column>), RecordError> {
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = guarded(FILE, || ArrowReaderMetadata::load(bytes, plain))?
-        .map_err(|error| damaged(FILE, &error.to_string()))?;
+        .map_err(|error| damage_error(FILE, &error.to_string()))?;
     let kind = |name: &str| {
         let field = metadata.schema().field_with_name(name).ok()?;
         Some(field.data_type().clone())

@@ -8,9 +8,9 @@
 
 use crate::RecordError;
 use crate::cell::{Cell, CellElement, CellFraming};
+use crate::link_passes::LinkPass;
 use crate::log::Chunk;
 use crate::metrics::mean_wire_bytes;
-use crate::passes::LinkPass;
 use crate::read::{PacketReader, Record, read_bins};
 use crate::schema::{BinRow, Direction};
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl TokenBucket {
     }
 
     /// Records the traffic that passed in each bin.
-    fn passed(&mut self, bin_ns: u64, bins: &[Passed]) {
+    fn add_passed(&mut self, bin_ns: u64, bins: &[Passed]) {
         self.bin_ns = bin_ns;
         let fills = |ns: u64| self.rate_bps * ns as f64 / 1e9;
         let mut now = self.burst;
@@ -125,10 +125,10 @@ pub(crate) fn fill_buckets(
         return Ok(());
     }
     let cell = &record.cell;
-    let most = cell.duration_ns.div_ceil(MAX_BINS);
+    let maximum = cell.duration_ns.div_ceil(MAX_BINS);
     let (bin_ns, single) = match (&record.packets, cell.bin_ns) {
-        (None, Some(width)) => (width.max(most).max(1), false),
-        _ => (BIN_NS.max(most), true),
+        (None, Some(width)) => (width.max(maximum).max(1), false),
+        _ => (BIN_NS.max(maximum), true),
     };
     let mut history = History {
         cell,
@@ -151,7 +151,7 @@ pub(crate) fn fill_buckets(
         }
     }
     for (bucket, bins) in buckets.values_mut().zip(&history.passed) {
-        bucket.passed(bin_ns, bins);
+        bucket.add_passed(bin_ns, bins);
     }
     Ok(())
 }
@@ -278,7 +278,7 @@ mod tests {
                 bits: part.iter().sum(),
                 first_ns: part.iter().take_while(|&&bits| bits <= 0.0).count() as u64 * 1_000,
             });
-            bucket.passed(bin * 1_000, &bins.collect::<Vec<_>>());
+            bucket.add_passed(bin * 1_000, &bins.collect::<Vec<_>>());
             let bits = |from: u64, to: u64| steps[from as usize..to as usize].iter().sum::<f64>();
             // A span that begins with a bin, or before the first packet was sent.
             for from in [from / bin * bin, from.min(start)] {
@@ -307,7 +307,7 @@ mod tests {
         // 8 Mbit/s, 1 MB; 0.5 MB pass in the first second.
         let mut bucket = TokenBucket::full(8_000_000, 1_000_000, None);
         let all = [12e6, 8e6].map(|bits| Passed { bits, first_ns: 0 });
-        bucket.passed(1_000_000_000, &all);
+        bucket.add_passed(1_000_000_000, &all);
         assert!((bucket.bits(0, 1_000_000_000) - 16e6).abs() < 1.0);
         assert!((bucket.bits(1_000_000_000, 2_000_000_000) - 12e6).abs() < 1.0);
         assert!(

@@ -149,7 +149,7 @@ fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
 
 /// The minimum round-trip time; at least a nanosecond if some element has an unknown delay.
 fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
-    let least = |direction| path.propagation_ns(flow.flow, direction);
+    let minimum = |direction| path.propagation_ns(flow.flow, direction);
     let (there, back) = (flow.direction, flow.direction.reverse());
     let delays = |element: &Element| match element.kind.as_str() {
         "jitter" | "jittertrace" | "delaytrace" | "drift" | "delaysteps" | "delayticks"
@@ -157,7 +157,7 @@ fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
         _ => 0,
     };
     let way = |direction| path.elements(flow.flow, direction).map(delays).sum::<u64>();
-    let sum = least(there).saturating_add(least(back));
+    let sum = minimum(there).saturating_add(minimum(back));
     Span::from_ns(sum.max(way(there)).max(way(back)))
 }
 
@@ -199,13 +199,13 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
         state.get(name).and_then(Value::as_f64).unwrap_or(default)
     };
     let loses = |share: &dyn Fn(&Map<String, Value>) -> f64| {
-        let least = states.iter().map(share).fold(1.0, f64::min);
+        let minimum = states.iter().map(share).fold(1.0, f64::min);
         let answers = match &flow.scheme {
             SchemeRef::Native(scheme, _) => LOSS_BASED.contains(&scheme.name),
             _ => true,
         };
-        (answers && least >= MIN_LOSS)
-            .then(|| (2, format!("loss of {:.3} % at {name}", least * 100.0)))
+        (answers && minimum >= MIN_LOSS)
+            .then(|| (2, format!("loss of {:.3} % at {name}", minimum * 100.0)))
     };
     match element.kind.as_str() {
         narrows_record::REAL => Some((0, "the real path".into())),

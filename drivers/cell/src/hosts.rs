@@ -84,7 +84,7 @@ const SPECS: [ParamSpec; 18] =
 const KERNEL: &str = "Linux, Documentation/networking/ip-sysctl.rst";
 
 /// The equivalent of a setting in our transport, if any.
-fn mirrored(name: &str) -> Option<&'static str> {
+fn mirror_of(name: &str) -> Option<&'static str> {
     Some(match name {
         "tcp_sack" => "transport parameter sack: off if either end of a connection has 0",
         "tcp_reordering" => "transport parameter packet_threshold of the sender",
@@ -122,7 +122,7 @@ pub(crate) fn host_settings_json() -> Value {
     let setting = |spec: ParamSpec| {
         let mut json = spec.source(KERNEL).to_json();
         json["sysctl"] = json!(sysctl(spec.name));
-        json["mirrored"] = json!(mirrored(spec.name));
+        json["mirrored"] = json!(mirror_of(spec.name));
         json
     };
     SPECS.into_iter().map(setting).collect()
@@ -194,7 +194,7 @@ impl Host {
 
     /// Scheduling delays of its processes in simulation, if they have any.
     pub fn noise(&self) -> Option<&'static Noise> {
-        Noise::named(self.written.word("noise")?)
+        Noise::find(self.written.word("noise")?)
     }
 }
 
@@ -240,8 +240,8 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
         buffer(&sender.tcp_wmem),
         buffer(&receiver.tcp_rmem),
     ];
-    let least = limits.into_iter().flatten().min();
-    config.window = config.window.min(least.unwrap_or(u64::MAX));
+    let minimum = limits.into_iter().flatten().min();
+    config.window = config.window.min(minimum.unwrap_or(u64::MAX));
     if let Some(mode) = sender.tcp_early_retrans {
         config.tail_loss_probe = mode != 0;
     }

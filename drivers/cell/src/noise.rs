@@ -48,7 +48,7 @@ pub struct Noise {
 
 impl Noise {
     /// The distribution called `name`; `None` for `none` and names that do not exist.
-    pub fn named(name: &str) -> Option<&'static Noise> {
+    pub fn find(name: &str) -> Option<&'static Noise> {
         static ALL: LazyLock<Vec<(&str, Noise)>> = LazyLock::new(|| {
             let read = |&(name, text)| (name, Noise::read(text).expect("shipped files are tested"));
             FILES.iter().map(read).collect()
@@ -118,9 +118,9 @@ mod tests {
         for (name, text) in FILES {
             let noise = Noise::read(text).unwrap();
             assert!(noise.source.len() > 40, "{name}");
-            assert_eq!(Noise::named(name), Some(&noise));
+            assert_eq!(Noise::find(name), Some(&noise));
         }
-        assert_eq!(Noise::named("none"), None);
+        assert_eq!(Noise::find("none"), None);
     }
 
     #[test]

@@ -96,7 +96,7 @@ const SHARES: [f64; 15] = [
 
 impl WakeupDelays {
     /// From the counted delays.
-    pub fn of(arrivals: &Histogram, timers: &Histogram) -> Self {
+    pub fn from_histograms(arrivals: &Histogram, timers: &Histogram) -> Self {
         let late = |histogram: &Histogram| WakeupDelay {
             count: histogram.total(),
             quantiles_ns: SHARES

@@ -17,7 +17,7 @@ impl ProgramReports {
         ProgramReports(named.collect())
     }
 
-    fn of(&self, flow: &Flow, role: Role) -> Option<&ProgramReport> {
+    fn report(&self, flow: &Flow, role: Role) -> Option<&ProgramReport> {
         self.0.get(&(flow.flow, role.name()))
     }
 
@@ -31,7 +31,8 @@ impl ProgramReports {
         let none = ProgramTraffic::default();
         for (flow, program) in cell.programs() {
             let traffic = traffic.get(&flow.flow).unwrap_or(&none);
-            let reports = [Role::Sender, Role::Receiver].map(|role| (role, self.of(flow, role)));
+            let reports =
+                [Role::Sender, Role::Receiver].map(|role| (role, self.report(flow, role)));
             let summary = run.flows.iter_mut().find(|one| one.flow == flow.flow);
             if let Some(summary) = summary {
                 let version = reports

@@ -125,8 +125,8 @@ impl EndpointResults {
             }
             self.endpoints.push(EndpointMeasurements {
                 flow: flow.flow,
-                wanted: wanted(flow, offer.as_ref()),
-                capped: capped(cell, flow),
+                wanted: must_deliver(flow, offer.as_ref()),
+                capped: is_capped(cell, flow),
                 role: end.role,
                 active_ns: end.active_ns,
                 delivered: seen.delivered,
@@ -174,7 +174,7 @@ impl EndpointResults {
 }
 
 /// True if packets of a flow must have arrived; false if the application never asked for any data.
-fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
+fn must_deliver(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
     // The traffic of programs is judged separately.
     let program = matches!(flow.scheme, SchemeRef::Program(_));
     let datagrams = flow.traffic.kind.class == Class::Datagrams;
@@ -190,7 +190,7 @@ fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
 }
 
 /// True if a host's settings are meant to limit the windows of a flow.
-fn capped(cell: &Cell, flow: &Flow) -> bool {
+fn is_capped(cell: &Cell, flow: &Flow) -> bool {
     let hosts = [flow.from, flow.to].map(|host| &cell.hosts[usize::from(host)]);
     hosts.into_iter().any(|host| {
         let buffers = host.sysctls();

@@ -105,7 +105,7 @@ pub(super) fn describe(
         busy_ratio: all.busy_ratio(),
         stolen_ratio: all.stolen_ratio(),
     });
-    run.lateness = Some(Lateness::of(&report.lateness));
+    run.lateness = Some(Lateness::from_histogram(&report.lateness));
     run.elements.clone_from(&report.elements);
 
     let mut measured = RunMeasurements {

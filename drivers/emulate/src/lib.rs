@@ -75,20 +75,20 @@ pub struct RunContext<'a> {
 /// so.
 pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
     let network: Network<narrows_emulator::Handle> = cell.network()?;
-    let mut plans = HostPlan::of(cell, network.hosts());
-    plans.extend(HostPlan::of_programs(cell, &plans));
+    let mut plans = HostPlan::from_cell(cell, network.hosts());
+    plans.extend(HostPlan::for_programs(cell, &plans));
     let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
-    let sizing = Sizing::of(cell, &network, mtu);
+    let sizing = Sizing::new(cell, &network, mtu);
     let elements = element_names(&network);
     check_kernel_schemes(&cell.flows)?;
     // Before entering namespaces: privileges held here do not apply inside.
-    let mut programs = Programs::of(cell, |_| true)?;
+    let mut programs = Programs::load_for(cell, |_| true)?;
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
     let cpus = cpu::allowed_cpus().could_not("read the allowed processors")?;
-    let most = context.emulator_threads.unwrap_or(cpus.len() / 2);
-    let thread_of = split(cell, &network, most);
+    let maximum = context.emulator_threads.unwrap_or(cpus.len() / 2);
+    let thread_of = split(cell, &network, maximum);
     let threads = thread_of.iter().max().map_or(1, |last| last + 1);
     let (emulator_cpus, endpoint_cpus) = share_cpus(threads)?;
     let common = HostDefaults {

@@ -87,7 +87,7 @@ impl Sizing {
     }
 
     /// Sizes for `cell`, whose hosts allow packets of up to `mtu` bytes, if specified.
-    pub(super) fn of<P: Packet + 'static>(
+    pub(super) fn new<P: Packet + 'static>(
         cell: &Cell,
         network: &Network<P>,
         mtu: Option<u32>,
@@ -110,7 +110,7 @@ impl Sizing {
         for flow in &cell.flows {
             let round = way(flow.from, flow.to).then(way(flow.to, flow.from));
             let rtt = round.delay + flow.extra_rtt;
-            base_rtt = Some(base_rtt.map_or(rtt, |least| least.min(rtt)));
+            base_rtt = Some(base_rtt.map_or(rtt, |minimum| minimum.min(rtt)));
             let rate = way(flow.from, flow.to).rate.unwrap_or(fastest);
             largest = round.inside(rate, flow.extra_rtt).max(largest);
             extra = extra.max(flow.extra_rtt);
@@ -123,13 +123,13 @@ impl Sizing {
         let mtu = mtu.unwrap_or(ETHERNET_MTU).max(packet_size(cell));
         let slot = (mtu as usize + 256).next_power_of_two();
         let hosts = network.hosts().len() + 2 * cell.programs().count();
-        let most = RINGS / slot / hosts.max(1);
+        let maximum = RINGS / slot / hosts.max(1);
         let ring = (fastest / 8 / 1500 / 20).clamp(8 * 1024, 32 * 1024) as usize;
         Sizing {
             base_rtt: base_rtt.unwrap_or_default(),
             mtu,
             frames: (inside / 1500 * 2).clamp(2048, 1 << 18) as usize,
-            ring: ring.min(most.max(1024)),
+            ring: ring.min(maximum.max(1024)),
             tcp_buffer: largest.saturating_mul(4).clamp(MIN_BUFFER, MAX_BUFFER),
             damage: network.stages().any(|stage| stage.kind == "corrupt"),
             rates,
@@ -167,9 +167,9 @@ fn loads<P: Packet + 'static>(cell: &Cell, network: &Network<P>) -> Vec<Load> {
         links[link] = links[link].then(load);
     }
     // A link without any element has no stage, and needs no memory.
-    let most = network.routes().iter().flat_map(|route| &route.links).max();
-    let most = most.map_or(0, |&link| usize::from(link) + 1);
-    links.resize(links.len().max(most), Load::default());
+    let maximum = network.routes().iter().flat_map(|route| &route.links).max();
+    let maximum = maximum.map_or(0, |&link| usize::from(link) + 1);
+    links.resize(links.len().max(maximum), Load::default());
     links
 }
 

@@ -63,7 +63,7 @@ fn read(frame: &[u8]) -> TestPacket {
 /// The fate of one packet: number, number of the original if it is a copy, model time of its arrival with its DSCP and
 /// ECN and whether it was damaged, or the element and reason of its drop, or the element that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told {
+struct PacketOutcome {
     uid: u64,
     copy_of: Option<u64>,
     arrived: Option<(u64, u8, bool)>,
@@ -71,8 +71,8 @@ struct Told {
     held: Option<String>,
 }
 
-fn told(uid: u64, copy_of: Option<u64>) -> Told {
-    Told {
+fn outcome(uid: u64, copy_of: Option<u64>) -> PacketOutcome {
+    PacketOutcome {
         uid,
         copy_of,
         arrived: None,
@@ -81,7 +81,7 @@ fn told(uid: u64, copy_of: Option<u64>) -> Told {
     }
 }
 
-fn by_network(cell: &Cell, script: &[(Time, TestPacket)]) -> Vec<Told> {
+fn by_network(cell: &Cell, script: &[(Time, TestPacket)]) -> Vec<PacketOutcome> {
     let mut network: Network<TestPacket> = cell.network().unwrap();
     let names: Vec<String> = network
         .stages()
@@ -95,7 +95,7 @@ fn by_network(cell: &Cell, script: &[(Time, TestPacket)]) -> Vec<Told> {
         held,
     } = play(&mut network, script, None, END);
     let count = script.len() + copies.len();
-    let mut all: Vec<Told> = (1..=count as u64).map(|uid| told(uid, None)).collect();
+    let mut all: Vec<PacketOutcome> = (1..=count as u64).map(|uid| outcome(uid, None)).collect();
     let place = |uid: u64| uid as usize - 1;
     for (_, uid, original) in copies {
         all[place(uid)].copy_of = Some(original);
@@ -115,7 +115,7 @@ fn by_network(cell: &Cell, script: &[(Time, TestPacket)]) -> Vec<Told> {
 
 /// A thread that wakes up late by up to 5 ms, finds the frames that have arrived in the meantime, and sends those that
 /// are due.
-fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<Told> {
+fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<PacketOutcome> {
     let mut core = Core::new(
         cell,
         cell.network().unwrap(),
@@ -154,32 +154,35 @@ fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<Tol
         rows.extend((0..chunk.len()).map(|row| chunk.row(row)));
     }
     let model = |row: &PacketRow| row.arrived_ns.map(|ns| ns - row.late_ns.unwrap() as u64);
-    let mut all: Vec<Told> = Vec::new();
+    let mut all: Vec<PacketOutcome> = Vec::new();
     for row in &rows {
-        let mut told = told(row.uid, row.copy_of);
+        let mut outcome = outcome(row.uid, row.copy_of);
         match row.fate {
             Fate::Delivered => {
                 let corrupt = row.reason.as_deref() == Some("corrupted");
-                told.arrived = Some((model(row).unwrap(), 0, corrupt));
+                outcome.arrived = Some((model(row).unwrap(), 0, corrupt));
             }
             Fate::Dropped => {
-                told.dropped = Some((row.element.clone().unwrap(), row.reason.clone().unwrap()));
+                outcome.dropped = Some((row.element.clone().unwrap(), row.reason.clone().unwrap()));
             }
-            Fate::InFlight => told.held = row.element.clone(),
+            Fate::InFlight => outcome.held = row.element.clone(),
         }
-        all.push(told);
+        all.push(outcome);
     }
-    let arrived = all.iter().filter(|told| told.arrived.is_some()).count();
+    let arrived = all
+        .iter()
+        .filter(|outcome| outcome.arrived.is_some())
+        .count();
     assert_eq!(arrived, released.len());
     set_code_points(&mut all, &released);
     all
 }
 
 /// The packets that arrived, by the model times at which they did.
-fn in_order(all: &[Told]) -> Vec<(u64, usize)> {
+fn in_order(all: &[PacketOutcome]) -> Vec<(u64, usize)> {
     let arrived = all.iter().enumerate();
     let mut order: Vec<_> = arrived
-        .filter_map(|(place, told)| Some((told.arrived?.0, place)))
+        .filter_map(|(place, outcome)| Some((outcome.arrived?.0, place)))
         .collect();
     order.sort_unstable();
     order
@@ -187,7 +190,7 @@ fn in_order(all: &[Told]) -> Vec<(u64, usize)> {
 
 /// Frames carry no number, but they are released in the order of their model times. Those of one instant are assigned
 /// their code points in increasing order.
-fn set_code_points(all: &mut [Told], released: &[u8]) {
+fn set_code_points(all: &mut [PacketOutcome], released: &[u8]) {
     let mut released = released.iter();
     for group in in_order(all).chunk_by(|a, b| a.0 == b.0) {
         let mut codes: Vec<u8> = released.by_ref().take(group.len()).copied().collect();
@@ -201,7 +204,7 @@ fn set_code_points(all: &mut [Told], released: &[u8]) {
 }
 
 /// The same for the results of the network, so that both can be compared.
-fn with_sorted_code_points(mut all: Vec<Told>) -> Vec<Told> {
+fn with_sorted_code_points(mut all: Vec<PacketOutcome>) -> Vec<PacketOutcome> {
     let order = in_order(&all);
     let code = |&(_, place): &(u64, usize)| all[place].arrived.map(|arrived| arrived.1);
     let codes: Vec<u8> = order.iter().filter_map(code).collect();
@@ -221,27 +224,30 @@ fn every_element_queue_and_rate_does_the_same_in_the_emulator() {
         let cell = cell(&case);
         let expected = with_sorted_code_points(by_network(&cell, &packets));
         for seed in 0..2 {
-            let found = by_emulator(&cell, &frames, seed);
-            for (expected, found) in expected.iter().zip(&found) {
-                assert_eq!(found, expected, "{}", case.name);
+            let actual = by_emulator(&cell, &frames, seed);
+            for (expected, actual) in expected.iter().zip(&actual) {
+                assert_eq!(actual, expected, "{}", case.name);
             }
-            assert_eq!(found.len(), expected.len(), "{}", case.name);
+            assert_eq!(actual.len(), expected.len(), "{}", case.name);
         }
-        let ce = |told: &&Told| told.arrived.is_some_and(|(_, tos, _)| tos & 3 == 3);
+        let ce = |outcome: &&PacketOutcome| outcome.arrived.is_some_and(|(_, tos, _)| tos & 3 == 3);
         dropped += expected
             .iter()
-            .filter(|told| told.dropped.is_some())
+            .filter(|outcome| outcome.dropped.is_some())
             .count();
         marked += expected.iter().filter(ce).count();
         copied += expected
             .iter()
-            .filter(|told| told.copy_of.is_some())
+            .filter(|outcome| outcome.copy_of.is_some())
             .count();
         corrupt += expected
             .iter()
-            .filter(|told| told.arrived.is_some_and(|(.., corrupt)| corrupt))
+            .filter(|outcome| outcome.arrived.is_some_and(|(.., corrupt)| corrupt))
             .count();
-        held += expected.iter().filter(|told| told.held.is_some()).count();
+        held += expected
+            .iter()
+            .filter(|outcome| outcome.held.is_some())
+            .count();
     }
     // The cases include each kind of outcome.
     assert!(dropped > 1_000 && marked > 1_000 && copied > 50 && corrupt > 50 && held > 10);

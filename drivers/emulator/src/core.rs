@@ -81,8 +81,8 @@ pub struct QueueSample {
 impl Core {
     /// A core for `cell`, whose network is `network`.
     pub fn new(cell: &Cell, network: Network<Handle>, pool: Pool) -> Self {
-        let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
-        let mut flows = vec![None; most];
+        let maximum = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
+        let mut flows = vec![None; maximum];
         for flow in &cell.flows {
             flows[usize::from(flow.flow)] = Some(FlowEntry {
                 from: cell.host_at(flow, Role::Sender),

@@ -50,7 +50,7 @@ pub struct Report<H = ()> {
 }
 
 impl<H: Hooks> Report<H> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         core: Core<H>,
         rings: Vec<(u16, RxRing)>,
         sent: Vec<u64>,
@@ -66,7 +66,7 @@ impl<H: Hooks> Report<H> {
             kept: core.kept(),
             hooks: core.hooks,
             log: core.log,
-            latest: Lateness::of(&core.lateness),
+            latest: Lateness::from_histogram(&core.lateness),
             late_by_tenth: core.late_by_tenth.map(|it| it.quantile(0.5).unwrap_or(0)),
             lateness: core.lateness,
             delivered: core.delivered,

@@ -75,7 +75,7 @@ impl Sleep {
     }
 
     /// Sleeps until a frame or a wake-up arrives.
-    pub(crate) fn until_told(&mut self) -> io::Result<()> {
+    pub(crate) fn until_woken(&mut self) -> io::Result<()> {
         self.all.wait(&mut self.events, Some(MAX_SLEEP))
     }
 }

@@ -221,7 +221,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
                 return Ok(None);
             }
             match control.started_at() {
-                None => sleep.until_told()?,
+                None => sleep.until_woken()?,
                 known => return Ok(known),
             }
         }
@@ -370,7 +370,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
     }
 
     fn report(self, effort: EmulatorEffort, ended: Time, complete: bool) -> Report<H> {
-        Report::of(
+        Report::new(
             self.core,
             self.rings.all,
             self.sent,

@@ -101,7 +101,10 @@ impl Programs {
     ///
     /// # Errors
     /// One sentence with a remedy.
-    pub fn of(cell: &Cell, wanted: impl Fn(&Flow) -> bool) -> Result<Option<Programs>, RunError> {
+    pub fn load_for(
+        cell: &Cell,
+        wanted: impl Fn(&Flow) -> bool,
+    ) -> Result<Option<Programs>, RunError> {
         let mut wishes: Vec<Wish> = Vec::new();
         let mut flows = BTreeMap::new();
         for flow in cell.flows.iter().filter(|flow| wanted(flow)) {

@@ -82,7 +82,7 @@ impl RunClock {
     pub(super) fn with_delays(&self, outcome: EndpointOutcome) -> EndpointOutcome {
         EndpointOutcome {
             latest_ns: self.latest.get().ns(),
-            woken: WakeupDelays::of(&self.arrivals.borrow(), &self.timers.borrow()),
+            woken: WakeupDelays::from_histograms(&self.arrivals.borrow(), &self.timers.borrow()),
             ..outcome
         }
     }

@@ -106,7 +106,7 @@ impl EndpointTask<'_> {
 /// # Errors
 /// The reason why the endpoint failed; the agent has been notified as well, if it still listens.
 pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
-    let fd = process::inherited(fd).could_not("use the channel to the agent")?;
+    let fd = process::take_inherited(fd).could_not("use the channel to the agent")?;
     let mut channel = Channel::from_fd(fd);
     let result = play(&mut channel);
     if let Err(error) = &result {

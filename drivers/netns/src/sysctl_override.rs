@@ -80,12 +80,12 @@ impl<S: SysctlAccess> SysctlOverride<S> {
     /// Missing privileges, another holder, or a setting that cannot be read or changed; then all settings are restored.
     pub fn raise(
         settings: S,
-        least: &BTreeMap<String, u64>,
+        minimum: &BTreeMap<String, u64>,
         path: &Path,
     ) -> Result<SysctlOverride<S>, RunError> {
         let mut journal = open_journal(path)?;
         let recovered = undo(&settings, &read_journal(&mut journal));
-        let changes = plan(&settings, least).inspect_err(|_| forget(&journal, path))?;
+        let changes = plan(&settings, minimum).inspect_err(|_| forget(&journal, path))?;
         write_journal(&mut journal, &changes, path)?;
         let mut raised = SysctlOverride {
             settings,
@@ -142,10 +142,10 @@ impl<S: SysctlAccess> Drop for SysctlOverride<S> {
 
 fn plan(
     settings: &impl SysctlAccess,
-    least: &BTreeMap<String, u64>,
+    minimum: &BTreeMap<String, u64>,
 ) -> Result<Vec<Change>, RunError> {
     let mut changes = Vec::new();
-    for (name, &least) in least {
+    for (name, &minimum) in minimum {
         check_name(name)?;
         let text = settings
             .read(name)
@@ -155,11 +155,11 @@ fn plan(
                 "{name} is \"{text}\", which is not a number; omit it"
             ))
         })?;
-        if before < least {
+        if before < minimum {
             changes.push(Change {
                 name: name.clone(),
                 before,
-                now: least,
+                now: minimum,
             });
         }
     }
@@ -326,7 +326,7 @@ mod tests {
         folder.join("settings.json")
     }
 
-    fn least(values: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    fn values_of(values: &[(&str, u64)]) -> BTreeMap<String, u64> {
         values
             .iter()
             .map(|(name, value)| ((*name).to_owned(), *value))
@@ -337,7 +337,7 @@ mod tests {
     fn settings_are_raised_never_lowered_and_put_back() {
         let path = journal("raised");
         let machine = Pretended::with(&[("a.small", "100"), ("b.large", "900")]);
-        let wanted = least(&[("a.small", 500), ("b.large", 500)]);
+        let wanted = values_of(&[("a.small", 500), ("b.large", 500)]);
         let raised = SysctlOverride::raise(machine.clone(), &wanted, &path).unwrap();
         assert_eq!(machine.value("a.small"), "500");
         assert_eq!(machine.value("b.large"), "900");
@@ -361,7 +361,7 @@ mod tests {
     fn there_is_one_holder_at_a_time() {
         let path = journal("one");
         let machine = Pretended::with(&[("a.small", "100")]);
-        let wanted = least(&[("a.small", 500)]);
+        let wanted = values_of(&[("a.small", 500)]);
         let raised = SysctlOverride::raise(machine.clone(), &wanted, &path).unwrap();
         let second = SysctlOverride::raise(machine.clone(), &wanted, &path);
         let told = second.err().unwrap().to_string();
@@ -377,7 +377,7 @@ mod tests {
         let path = journal("killed");
         let machine = Pretended::with(&[("a.small", "100"), ("b.other", "7")]);
         let raised =
-            SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
+            SysctlOverride::raise(machine.clone(), &values_of(&[("a.small", 500)]), &path).unwrap();
         // A killed process runs no destructors, but its locks are released.
         let text = fs::read_to_string(&path).unwrap();
         drop(raised);
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(abandoned(&path).len(), 1);
 
         let raised =
-            SysctlOverride::raise(machine.clone(), &least(&[("b.other", 8)]), &path).unwrap();
+            SysctlOverride::raise(machine.clone(), &values_of(&[("b.other", 8)]), &path).unwrap();
         assert_eq!(machine.value("a.small"), "100");
         assert_eq!(raised.recovered().len(), 1);
         assert_eq!(raised.changes().len(), 1);
@@ -400,7 +400,7 @@ mod tests {
         let path = journal("theirs");
         let machine = Pretended::with(&[("a.small", "100")]);
         let raised =
-            SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
+            SysctlOverride::raise(machine.clone(), &values_of(&[("a.small", 500)]), &path).unwrap();
         machine.write("a.small", "600").unwrap();
         assert!(raised.release().is_empty());
         assert_eq!(machine.value("a.small"), "600");
@@ -412,7 +412,7 @@ mod tests {
         let path = journal("refusal");
         let mut machine = Pretended::with(&[("a.small", "100"), ("b.stubborn", "1")]);
         machine.refuses = "b.stubborn";
-        let wanted = least(&[("a.small", 500), ("b.stubborn", 2)]);
+        let wanted = values_of(&[("a.small", 500), ("b.stubborn", 2)]);
         let refused = SysctlOverride::raise(machine.clone(), &wanted, &path)
             .err()
             .unwrap();
@@ -422,12 +422,12 @@ mod tests {
         );
         assert_eq!(machine.value("a.small"), "100");
         for name in ["", "a..b", "../../etc/passwd", "a/b", "a.small\n"] {
-            let refused = SysctlOverride::raise(machine.clone(), &least(&[(name, 1)]), &path)
+            let refused = SysctlOverride::raise(machine.clone(), &values_of(&[(name, 1)]), &path)
                 .err()
                 .unwrap();
             assert!(matches!(refused, RunError::Input(_)), "{name:?}: {refused}");
         }
-        let missing = SysctlOverride::raise(machine, &least(&[("no.such", 1)]), &path)
+        let missing = SysctlOverride::raise(machine, &values_of(&[("no.such", 1)]), &path)
             .err()
             .unwrap();
         assert!(
@@ -444,7 +444,7 @@ mod tests {
         fs::write(&path, "[{\"name\":\"a.small\",\"befo").unwrap();
         let machine = Pretended::with(&[("a.small", "100")]);
         let raised =
-            SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
+            SysctlOverride::raise(machine.clone(), &values_of(&[("a.small", 500)]), &path).unwrap();
         assert!(raised.recovered().is_empty());
         drop(raised);
         assert_eq!(machine.value("a.small"), "100");

@@ -225,7 +225,7 @@ pub(super) struct ShellResult {
 }
 
 impl ShellResult {
-    pub(super) fn of(report: Report<ShellHooks>, start_real_ns: u64) -> io::Result<Self> {
+    pub(super) fn from_report(report: Report<ShellHooks>, start_real_ns: u64) -> io::Result<Self> {
         let mut rings = [(0, 0); 2];
         for (counts, (_, ring)) in rings.iter_mut().zip(&report.rings) {
             *counts = ring.statistics()?;

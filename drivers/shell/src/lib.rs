@@ -288,8 +288,8 @@ fn emulate(
         unknown_rates: (Span::ZERO, Vec::new()),
         replaced_rates: plan.replaced_rates(),
     };
-    let most = (host_info::available_bytes() / 2) as usize;
-    let pool = Pool::new(FRAMES, MAX_FRAME, most);
+    let maximum = (host_info::available_bytes() / 2) as usize;
+    let pool = Pool::new(FRAMES, MAX_FRAME, maximum);
     let gate = (!forwards).then_some(gate);
     let hooks = ShellHooks::new(gate, writer.is_some(), &shared.meters);
     let core = Core::with(network, config, pool, hooks);
@@ -299,7 +299,7 @@ fn emulate(
     let start_real_ns = clock::real_ns();
     let report = emulator.run_now(Stopwatch::start());
     report
-        .and_then(|report| ShellResult::of(report, start_real_ns))
+        .and_then(|report| ShellResult::from_report(report, start_real_ns))
         .could_not("emulate the path")
 }
 

@@ -69,7 +69,7 @@ impl ShellSummary {
         let mut summary = ShellSummary {
             seconds: finished.length.ns() as f64 / 1e9,
             directions,
-            lateness: Lateness::of(&finished.lateness),
+            lateness: Lateness::from_histogram(&finished.lateness),
             busy: CpuTicks::sum(passed),
             emulator_ratio: finished.cpu_ns as f64 / finished.length.ns().max(1) as f64,
             reasons: Vec::new(),
@@ -121,8 +121,8 @@ impl ShellSummary {
         }
         let late = &self.lateness;
         if late.packets > 0 {
-            let (half, most) = (span(late.p50_ns), span(late.p99_ns));
-            let _ = writeln!(text, "  emulator late by  p50 {half}, p99 {most}");
+            let (half, maximum) = (span(late.p50_ns), span(late.p99_ns));
+            let _ = writeln!(text, "  emulator late by  p50 {half}, p99 {maximum}");
         }
         for (_, _, reason) in &self.reasons {
             let _ = writeln!(text, "  warning: {reason}");
@@ -211,21 +211,21 @@ impl DirectionSummary {
 
 /// A rate for people.
 pub(super) fn bits(bps: f64) -> String {
-    scaled(bps, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
+    scale(bps, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
 /// An amount of data for people.
 pub(super) fn bytes(bytes: u64) -> String {
-    scaled(bytes as f64, &["B", "kB", "MB", "GB"])
+    scale(bytes as f64, &["B", "kB", "MB", "GB"])
 }
 
 /// A time for people.
 fn span(ns: u64) -> String {
-    scaled(ns as f64, &["ns", "us", "ms", "s"])
+    scale(ns as f64, &["ns", "us", "ms", "s"])
 }
 
 /// Three digits and a suitable unit, each a thousand times the previous one.
-fn scaled(mut value: f64, units: &[&str]) -> String {
+fn scale(mut value: f64, units: &[&str]) -> String {
     let mut index = 0;
     while value >= 999.5 && index + 1 < units.len() {
         value /= 1000.0;

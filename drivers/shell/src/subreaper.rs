@@ -48,7 +48,7 @@ pub fn block_signals() -> Result<Signals, RunError> {
 /// # Errors
 /// A step before the start of the program failed.
 pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
-    let pipe = process::inherited(pipe).could_not("take over a pipe")?;
+    let pipe = process::take_inherited(pipe).could_not("take over a pipe")?;
     let signals = block_signals()?;
     subreaper::become_subreaper();
     let epoll = Epoll::new().could_not("wait for events")?;

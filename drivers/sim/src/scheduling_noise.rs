@@ -63,7 +63,7 @@ impl DelayedProcess {
 
 impl DelayedProcesses {
     /// The delayed ends of all flows of `cell`; `None` if no host has delays.
-    pub(crate) fn of(cell: &Cell) -> Option<Box<Self>> {
+    pub(crate) fn new(cell: &Cell) -> Option<Box<Self>> {
         let process = |flow: &narrows_cell::Flow, end: usize| {
             let host = [flow.from, flow.to][end];
             let noise = cell.hosts[usize::from(host)].noise()?;
@@ -94,7 +94,7 @@ impl World {
             return false;
         }
         let end = usize::from(packet.route() == flow.routes[0]);
-        let arrive = |one: &mut DelayedProcess| one.socket.push_back((at, packet));
+        let arrive = |state: &mut DelayedProcess| state.socket.push_back((at, packet));
         self.make_ready(at, 2 * index + end, WakeCause::Arrival, arrive)
     }
 
@@ -107,9 +107,9 @@ impl World {
             serial: endpoint.serial,
         };
         let process = endpoint.process as usize;
-        let waits = self.make_ready(now, process, WakeCause::Timer, |one| {
-            if !one.due.contains(&id) {
-                one.due.push(id);
+        let waits = self.make_ready(now, process, WakeCause::Timer, |state| {
+            if !state.due.contains(&id) {
+                state.due.push(id);
             }
         });
         if waits {
@@ -127,13 +127,13 @@ impl World {
         note: impl FnOnce(&mut DelayedProcess),
     ) -> bool {
         let late = self.delayed_processes.as_mut();
-        let Some(one) = late.and_then(|late| late.processes[process].as_mut()) else {
+        let Some(state) = late.and_then(|late| late.processes[process].as_mut()) else {
             return false;
         };
-        note(one);
-        if !one.ready {
-            one.ready = true;
-            let at = now + one.delay(cause);
+        note(state);
+        if !state.ready {
+            state.ready = true;
+            let at = now + state.delay(cause);
             self.wakeups.set(self.parts.process(process), at);
         }
         true
@@ -142,25 +142,25 @@ impl World {
     /// Reads a batch, then lets all endpoints act that have work to do.
     pub(crate) fn run_process(&mut self, now: Time, process: usize) {
         self.wakeups.set(self.parts.process(process), Time::FAR);
-        let Some(mut one) = self.take_process(process) else {
+        let Some(mut state) = self.take_process(process) else {
             return;
         };
-        self.read(&mut one);
-        let mut due = std::mem::take(&mut one.due);
+        self.read(&mut state);
+        let mut due = std::mem::take(&mut state.due);
         for &id in &due {
             if self.exists(id) {
                 self.respond(now, id.index as usize);
             }
         }
         due.clear();
-        one.due = due;
-        one.latest = now;
-        one.ready = !one.socket.is_empty();
-        if one.ready {
+        state.due = due;
+        state.latest = now;
+        state.ready = !state.socket.is_empty();
+        if state.ready {
             self.wakeups.set(self.parts.process(process), now);
         }
         if let Some(late) = &mut self.delayed_processes {
-            late.processes[process] = Some(one);
+            late.processes[process] = Some(state);
         }
     }
 
@@ -169,16 +169,16 @@ impl World {
     }
 
     /// Reads one batch from a socket.
-    fn read(&mut self, one: &mut DelayedProcess) {
-        for _ in 0..one.noise.batch {
-            let Some((at, packet)) = one.socket.pop_front() else {
+    fn read(&mut self, state: &mut DelayedProcess) {
+        for _ in 0..state.noise.batch {
+            let Some((at, packet)) = state.socket.pop_front() else {
                 return;
             };
             // Times never decrease; datagrams beyond a batch are seen when the next one is read.
-            if let Some(id) = self.on_packet(at.max(one.latest), packet)
-                && !one.due.contains(&id)
+            if let Some(id) = self.on_packet(at.max(state.latest), packet)
+                && !state.due.contains(&id)
             {
-                one.due.push(id);
+                state.due.push(id);
             }
         }
     }
@@ -190,9 +190,9 @@ impl World {
             .as_ref()
             .map_or(0, |late| late.processes.len());
         for process in 0..count {
-            if let Some(mut one) = self.take_process(process) {
-                while !one.socket.is_empty() {
-                    self.read(&mut one);
+            if let Some(mut state) = self.take_process(process) {
+                while !state.socket.is_empty() {
+                    self.read(&mut state);
                 }
             }
         }

@@ -115,7 +115,7 @@ impl World {
             }
             RecordKind::Bins => Log::Bins(cell.bin_log()),
         };
-        let delayed_processes = DelayedProcesses::of(cell);
+        let delayed_processes = DelayedProcesses::new(cell);
         let late = delayed_processes.as_ref();
         let (first_fixed, fixed) = (Parts::application(flows.len()), endpoints.len());
         let processes = late.map_or(0, |late| late.processes.len());

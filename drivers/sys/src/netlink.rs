@@ -115,7 +115,7 @@ impl Netlink {
     /// Creates a veth pair.
     pub fn add_veth(&mut self, near: VethEnd, far: VethEnd, queue: u32) -> io::Result<()> {
         let describe = |message: &mut Message, end: VethEnd| {
-            message.bytes(IFLA_IFNAME, &terminated(end.name));
+            message.bytes(IFLA_IFNAME, &null_terminated(end.name));
             message.bytes(IFLA_ADDRESS, &end.mac);
             message.bytes(IFLA_MTU, &end.mtu.to_ne_bytes());
             message.bytes(IFLA_TXQLEN, &queue.to_ne_bytes());
@@ -221,7 +221,7 @@ impl Netlink {
     /// The index of the interface called `name`.
     pub fn index_of(&mut self, name: &str) -> io::Result<u32> {
         let mut message = Message::new(libc::RTM_GETLINK, 0, &interface_header(0, 0, 0));
-        message.bytes(IFLA_IFNAME, &terminated(name));
+        message.bytes(IFLA_IFNAME, &null_terminated(name));
         let reply = self.request(message)?;
         let index = reply.get(4..8).ok_or(io::ErrorKind::InvalidData)?;
         Ok(u32::from_ne_bytes(index.try_into().unwrap_or_default()))
@@ -352,7 +352,7 @@ fn interface_header(index: u32, flags: u32, change: u32) -> Vec<u8> {
     [0, index, flags, change].map(u32::to_ne_bytes).concat()
 }
 
-fn terminated(name: &str) -> Vec<u8> {
+fn null_terminated(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
 

@@ -187,14 +187,14 @@ mod tests {
             let mut waits = 0;
             loop {
                 let wait = punctual(left);
-                let most = wait + wait / 250;
+                let maximum = wait + wait / 250;
                 waits += 1;
                 if wait == left {
                     break;
                 }
-                assert!(most < left, "{most:?} of {left:?}");
+                assert!(maximum < left, "{maximum:?} of {left:?}");
                 // The machine may also end it exactly at the requested time.
-                left -= if waits % 2 == 0 { wait } else { most };
+                left -= if waits % 2 == 0 { wait } else { maximum };
             }
             assert!(
                 left <= Duration::from_millis(20) && waits <= 5,

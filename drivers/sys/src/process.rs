@@ -158,7 +158,7 @@ pub(super) fn end_with(parent: Pid) -> io::Result<()> {
 }
 
 /// Takes over a descriptor that was inherited under the number `fd`.
-pub fn inherited(fd: i32) -> io::Result<OwnedFd> {
+pub fn take_inherited(fd: i32) -> io::Result<OwnedFd> {
     if fd <= libc::STDERR_FILENO {
         return Err(io::ErrorKind::InvalidInput.into());
     }

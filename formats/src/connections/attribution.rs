@@ -72,7 +72,7 @@ pub(super) fn attribute(sent: &Index<'_>, came: &Index<'_>) -> Vec<Option<i64>> 
             clear.push((packet.time_ns, arrival.time_ns - packet.time_ns));
         }
     }
-    let least = clear.iter().map(|it| it.1).min().unwrap_or(i64::MIN);
+    let minimum = clear.iter().map(|it| it.1).min().unwrap_or(i64::MIN);
     let usual = |time: i64| {
         let behind = clear.partition_point(|it| it.0 <= time);
         clear.get(behind.saturating_sub(1)).map(|it| it.1)
@@ -87,7 +87,7 @@ pub(super) fn attribute(sent: &Index<'_>, came: &Index<'_>) -> Vec<Option<i64>> 
         came.holders(end - 1, &mut into);
         let departures: Vec<&Frame> = out.iter().map(|&it| &sent.frames[it as usize]).collect();
         let arrivals: Vec<&Frame> = into.iter().map(|&it| &came.frames[it as usize]).collect();
-        let chosen = choose(&departures, &arrivals, least, usual);
+        let chosen = choose(&departures, &arrivals, minimum, usual);
         for (&packet, chosen) in out.iter().zip(chosen) {
             // Packets with other bounds have other bytes, and are considered separately.
             if sent.frames[packet as usize].end == end {
@@ -108,7 +108,7 @@ fn may_be(sent: &Frame, came: &Frame) -> bool {
 fn choose(
     sent: &[&Frame],
     came: &[&Frame],
-    least: i64,
+    minimum: i64,
     usual: impl Fn(i64) -> Option<i64>,
 ) -> Vec<Option<usize>> {
     let mut chosen = vec![None; sent.len()];
@@ -142,7 +142,7 @@ fn choose(
     for arrival in left {
         let delay = |it: usize| came[arrival].time_ns - sent[it].time_ns;
         let free = (0..sent.len()).filter(|&it| {
-            chosen[it].is_none() && may_be(sent[it], came[arrival]) && delay(it) >= least
+            chosen[it].is_none() && may_be(sent[it], came[arrival]) && delay(it) >= minimum
         });
         let nearest = free.min_by_key(|&it| {
             let usual = usual(sent[it].time_ns).unwrap_or(0);

@@ -9,24 +9,24 @@
 //! packets: captured before the adapter segments them (TSO, GSO) or after it merged them (GRO, LRO).
 
 mod attribution;
+mod capture_relation;
+mod capture_side;
 mod clock;
+mod connection_split;
 mod datagrams;
 mod one_end;
 mod pairs;
 mod ranges;
-mod relation;
-mod side;
-mod split;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use capture_relation::{Relation, compare_captures};
+pub use capture_side::Side;
 pub use clock::Clock;
+pub use connection_split::{Connection, Endpoint};
 pub use one_end::{OneEnd, one_end};
 pub use pairs::{Matched, Rows, match_ends};
-pub use relation::{Relation, relation};
-pub use side::Side;
-pub use split::{Connection, Endpoint};
 
 use crate::pcapng::{Capture, Packet, Unread};
 use std::collections::BTreeMap;
@@ -75,11 +75,11 @@ pub fn views(capture: Capture) -> (Vec<View>, BTreeMap<Unread, u64>) {
             continue;
         }
         let clock = clock::order(&mut packets);
-        let copies = split::drop_copies(&mut packets);
+        let copies = connection_split::drop_copies(&mut packets);
         if copies > 0 {
             *unread.entry(Unread::Copies).or_default() += copies;
         }
-        let connections = split::connections(&packets, &capture.addresses);
+        let connections = connection_split::connections(&packets, &capture.addresses);
         views.push(View {
             name,
             packets,

@@ -1,7 +1,7 @@
 //! Evaluates one end of a connection: bytes by time, round-trip times, bytes in flight, repeated data.
 
+use super::capture_side::{Side, find_side};
 use super::ranges::Ranges;
-use super::side::{Side, side};
 use super::stream::{Unwrapped, base, frames, headers, segment_bytes};
 use super::{ACK, Connection, SYN, TCP, View};
 use crate::pcapng::Packet;
@@ -65,7 +65,7 @@ pub fn one_end(view: &View, connection: &Connection) -> Option<OneEnd> {
     if connection.payload == [0, 0] {
         from = sender_by_acks(view, connection)?;
     }
-    let (side, distances) = side(view, connection, from);
+    let (side, distances) = find_side(view, connection, from);
     let mut stream = Stream::new(view, connection, from, side == Side::Receiver);
     for &place in &connection.packets {
         stream.packet(place);
@@ -168,7 +168,7 @@ impl<'a> Stream<'a> {
         let base = base(view, connection, from);
         let frames = frames(view, connection, from, base);
         let segment = segment_bytes(connection, from, &frames);
-        let most = frames.iter().map(|frame| frame.headers).max();
+        let maximum = frames.iter().map(|frame| frame.headers).max();
         let mut captured = Ranges::default();
         for frame in &frames {
             captured.insert(frame.begin, frame.end);
@@ -183,7 +183,7 @@ impl<'a> Stream<'a> {
             from,
             at_receiver,
             segment,
-            headers: i64::from(most.unwrap_or(52)),
+            headers: i64::from(maximum.unwrap_or(52)),
             numbers: Unwrapped::near(base),
             acks: Unwrapped::near(base),
             seen: Ranges::default(),

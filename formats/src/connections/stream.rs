@@ -115,7 +115,7 @@ pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Fram
     };
     let announced = [connection.mss[1 - from], connection.mss[from]];
     let announced = announced.into_iter().filter(|&mss| mss > 0).min();
-    let most = if let Some(mss) = announced {
+    let maximum = if let Some(mss) = announced {
         // TCP options are part of the segment.
         i64::from(mss) - i64::from(headers.saturating_sub(ip + 20))
     } else {
@@ -126,9 +126,9 @@ pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Fram
             && counts.iter().all(|(_, &count)| count <= counts[&largest]);
         if jumbo { largest } else { usual }
     };
-    let most = most.max(MIN_SEGMENT);
+    let maximum = maximum.max(MIN_SEGMENT);
     // A path with smaller packets: whole frames are multiples of the usual ones.
-    let large = |payload: i64| payload > most;
+    let large = |payload: i64| payload > maximum;
     let of_large: u64 = counts
         .iter()
         .filter(|it| large(*it.0))
@@ -139,7 +139,7 @@ pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Fram
         .filter(|it| !large(*it.0))
         .max_by_key(|it| (*it.1, *it.0));
     match usual {
-        Some((&usual, _)) if of_large > 0 && usual > most / 3 => {
+        Some((&usual, _)) if of_large > 0 && usual > maximum / 3 => {
             let multiples = counts
                 .iter()
                 .filter(|it| large(*it.0) && *it.0 % usual == 0);
@@ -147,9 +147,9 @@ pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Fram
             if multiples * 2 > of_large {
                 usual
             } else {
-                most
+                maximum
             }
         }
-        _ => most,
+        _ => maximum,
     }
 }

@@ -2,7 +2,7 @@
 //! follow from their times and bytes.
 
 use super::ranges::Ranges;
-use super::{Relation, Side, View, one_end, relation, views};
+use super::{Relation, Side, View, compare_captures, one_end, views};
 use crate::pcapng::{Capture, Packet, Unread};
 
 const MS: i64 = 1_000_000;
@@ -289,7 +289,7 @@ fn both_ends_are_matched_by_bytes_whatever_adapters_make_of_packets() {
             let (near, far) = both(&lost, merged);
             for turned in [false, true] {
                 let (first, second) = if turned { (&far, &near) } else { (&near, &far) };
-                let ends = relation(
+                let ends = compare_captures(
                     (first, &first.connections[0]),
                     (second, &second.connections[0]),
                 );
@@ -317,7 +317,10 @@ fn one_capture_twice_is_of_one_place_and_other_runs_are_unrelated() {
     let (near, _) = both(&[], 1);
     let (other, _) = both(&[5, 777], 1);
     let first = (&near, &near.connections[0]);
-    assert!(matches!(relation(first, first), Relation::SamePlace));
+    assert!(matches!(
+        compare_captures(first, first),
+        Relation::SamePlace
+    ));
     // The same ports and numbers, at a third of the speed.
     let slow = near.packets.iter().map(|packet| Packet {
         time_ns: packet.time_ns * 3,
@@ -325,7 +328,7 @@ fn one_capture_twice_is_of_one_place_and_other_runs_are_unrelated() {
     });
     let slow = view(slow.collect());
     assert!(matches!(
-        relation(first, (&slow, &slow.connections[0])),
+        compare_captures(first, (&slow, &slow.connections[0])),
         Relation::Unrelated
     ));
     // Other numbers at the same time: one connection whose numbers were changed on the way.
@@ -336,7 +339,7 @@ fn one_capture_twice_is_of_one_place_and_other_runs_are_unrelated() {
     });
     let changed = view(changed.collect());
     assert!(matches!(
-        relation(first, (&changed, &changed.connections[0])),
+        compare_captures(first, (&changed, &changed.connections[0])),
         Relation::Unmatched
     ));
 }

@@ -126,8 +126,8 @@ impl Reader {
             }
             match kind {
                 INTERFACE => {
-                    let one = self.interface(block).ok_or_else(broken)?;
-                    interfaces.push(one);
+                    let description = self.interface(block).ok_or_else(broken)?;
+                    interfaces.push(description);
                 }
                 ENHANCED_PACKET => self.enhanced(block, &interfaces).ok_or_else(broken)?,
                 OLD_PACKET => self.old_packet(block, &interfaces).ok_or_else(broken)?,
@@ -145,7 +145,7 @@ impl Reader {
 
     fn interface(&mut self, block: &[u8]) -> Option<Interface> {
         let number = u16::try_from(self.frames.capture.interfaces.len()).ok()?;
-        let mut one = Interface {
+        let mut description = Interface {
             link: self.u16(block, 0)?,
             number,
             ..Interface::default()
@@ -157,14 +157,14 @@ impl Reader {
                 (NAME, name_of) => name = String::from_utf8_lossy(name_of).into_owned(),
                 (RESOLUTION, &[power]) => {
                     let power_of = if power & 0x80 != 0 { 2_u64 } else { 10 };
-                    one.per_second = power_of.checked_pow(u32::from(power & 0x7f))?;
+                    description.per_second = power_of.checked_pow(u32::from(power & 0x7f))?;
                 }
-                (OFFSET, value) => one.offset_s = self.u64(value)? as i64,
+                (OFFSET, value) => description.offset_s = self.u64(value)? as i64,
                 _ => {}
             }
         }
         self.frames.capture.interfaces.push(name);
-        Some(one)
+        Some(description)
     }
 
     fn options<'a>(&self, block: &'a [u8], start: usize) -> Option<Vec<(u16, &'a [u8])>> {

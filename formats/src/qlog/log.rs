@@ -106,7 +106,7 @@ pub(super) fn log_of(connection: Connection) -> Log {
     let numbers = connection.sent.number.iter().zip(&connection.sent.space);
     let acked = numbers.map(|(&number, &space)| {
         let number = u64::try_from(number).ok()?;
-        times.get(usize::from(space))?.of(number)
+        times.get(usize::from(space))?.time(number)
     });
     let acked_ns = acked.map(|ns| ns.unwrap_or(Log::NEVER)).collect();
     let [cwnd, inflight, ssthresh, pacing, rtt, srtt, min_rtt] = connection.samples.values;

@@ -73,7 +73,7 @@ pub(super) struct AckTimes(Vec<(u64, u64, i64)>);
 
 impl AckTimes {
     /// The time of `number`.
-    pub(super) fn of(&self, number: u64) -> Option<i64> {
+    pub(super) fn time(&self, number: u64) -> Option<i64> {
         let after = self.0.partition_point(|part| part.0 <= number);
         let &(_, last, time) = self.0.get(after.checked_sub(1)?)?;
         (number <= last).then_some(time)
@@ -102,7 +102,7 @@ mod tests {
             }
             let times = set.times();
             for number in 0..300 {
-                prop_assert_eq!(times.of(number), naive.get(&number).copied());
+                prop_assert_eq!(times.time(number), naive.get(&number).copied());
             }
         }
     }
@@ -115,14 +115,14 @@ mod tests {
             set.insert(1 << 61, (1 << 62) - 1, time);
         }
         assert_eq!(set.parts(), 10_001);
-        assert_eq!(set.times().of(19_998), Some(9_999));
+        assert_eq!(set.times().time(19_998), Some(9_999));
         let mut gaps = AckedNumbers::default();
         for time in (0..10_000).rev() {
             gaps.insert(2 * time, 2 * time, 0);
         }
         gaps.insert(0, u64::MAX, 7);
         assert_eq!(
-            (gaps.covered.len(), gaps.times().of(u64::MAX)),
+            (gaps.covered.len(), gaps.times().time(u64::MAX)),
             (1, Some(7))
         );
     }

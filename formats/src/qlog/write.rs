@@ -155,7 +155,7 @@ impl<W: Write> Writer<'_, W> {
             .collect();
         arrivals.sort_unstable();
         let mut events: Vec<(u64, u8, Event)> = Vec::new();
-        let mut told = 0;
+        let mut covered = 0;
         for &place in &flow.places[1 - data] {
             let packet = &all[place as usize];
             if !packet.is_sound() {
@@ -164,18 +164,18 @@ impl<W: Write> Writer<'_, W> {
             let to = arrivals.partition_point(|arrival| arrival.0 <= packet.sent_ns) as u32;
             let event = Event::Received {
                 place,
-                from: told,
-                to: to.max(told),
+                from: covered,
+                to: to.max(covered),
             };
-            told = to.max(told);
+            covered = to.max(covered);
             events.push((packet.sound_ns, event.rank(), event));
         }
-        let notices = Notices::of(self.packets, sent, &flow.places[1 - data]);
+        let notices = Notices::new(self.packets, sent, &flow.places[1 - data]);
         for (number, &place) in (0..).zip(sent) {
             let packet = &all[place as usize];
             let event = Event::Sent { place, number };
             events.push((packet.sent_ns, event.rank(), event));
-            let noticed = notices.of_packet(number);
+            let noticed = notices.time_for_packet(number);
             if packet.fate != Fate::InFlight && !packet.is_sound() && noticed < u64::MAX {
                 let event = Event::Lost { place, number };
                 events.push((noticed, event.rank(), event));
@@ -247,15 +247,20 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    fn received(&mut self, time: u64, place: u32, told: &[(u64, u32)]) -> Result<(), FormatError> {
+    fn received(
+        &mut self,
+        time: u64,
+        place: u32,
+        covered: &[(u64, u32)],
+    ) -> Result<(), FormatError> {
         let size = self.packets.all[place as usize].size;
         self.begin(time, "transport:packet_received")?;
         write!(
             self.buffer,
             r#"{{"header":{{"packet_type":"1RTT","packet_number":{place}}},"raw":{{"length":{size}}}"#
         )?;
-        if !told.is_empty() {
-            let mut numbers: Vec<u32> = told.iter().map(|arrival| arrival.1).collect();
+        if !covered.is_empty() {
+            let mut numbers: Vec<u32> = covered.iter().map(|arrival| arrival.1).collect();
             numbers.sort_unstable();
             self.written.acknowledged += numbers.len() as u64;
             let ranges = numbers.chunk_by(|a, b| *a + 1 == *b);

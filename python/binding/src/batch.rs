@@ -48,7 +48,7 @@ pub(crate) fn simulate_summaries(
                     while !(limits.stop)() {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(text) = cells.get(index) else { return };
-                        let Some(result) = one(text, folder, limits) else {
+                        let Some(result) = summarise_cell(text, folder, limits) else {
                             return;
                         };
                         if done.send((index, result)).is_err() {
@@ -59,11 +59,11 @@ pub(crate) fn simulate_summaries(
             }
             drop(done);
             loop {
-                let told = match results.recv_timeout(LOOK) {
+                let outcome = match results.recv_timeout(LOOK) {
                     Ok((index, text)) => {
                         Python::attach(|py| tell.call1(py, (index, text)).map(drop))
                     }
-                    Err(RecvTimeoutError::Timeout) => match wanted(stop.as_ref()) {
+                    Err(RecvTimeoutError::Timeout) => match should_stop(stop.as_ref()) {
                         Ok(true) => {
                             over.store(true, Ordering::Relaxed);
                             return Ok(());
@@ -74,8 +74,8 @@ pub(crate) fn simulate_summaries(
                         return signals();
                     }
                 };
-                let told = told.and_then(|()| signals());
-                if let Err(error) = told {
+                let outcome = outcome.and_then(|()| signals());
+                if let Err(error) = outcome {
                     over.store(true, Ordering::Relaxed);
                     return Err(error);
                 }
@@ -93,19 +93,19 @@ fn signals() -> PyResult<()> {
 }
 
 /// The answer of `stop`.
-fn wanted(stop: Option<&Py<PyAny>>) -> PyResult<bool> {
+fn should_stop(stop: Option<&Py<PyAny>>) -> PyResult<bool> {
     stop.map_or(Ok(false), |stop| {
         Python::attach(|py| stop.call0(py)?.extract(py))
     })
 }
 
 /// The result of a cell as text; `None` if it was stopped.
-fn one(text: &str, folder: &Path, limits: &Limits<'_>) -> Option<String> {
+fn summarise_cell(text: &str, folder: &Path, limits: &Limits<'_>) -> Option<String> {
     let load = |json: &Value| narrows_cell::load_files(json, folder);
-    let found: Result<Summary, CellFailure> = Cell::parse_with(text, load)
+    let evaluated: Result<Summary, CellFailure> = Cell::parse_with(text, load)
         .map_err(|error| CellFailure::Input(error.to_string()))
         .and_then(|cell| narrows_sim::summarise(&cell, limits));
-    match found {
+    match evaluated {
         Ok(summary) => Some(summary.to_json().to_string()),
         Err(CellFailure::Interrupted) => None,
         Err(failure) => {

@@ -162,7 +162,8 @@ pub(crate) fn relate<'py>(
     other: usize,
 ) -> PyResult<(&'static str, usize, Option<Bound<'py, PyDict>>)> {
     let (one, two) = (first.connection(connection)?, second.connection(other)?);
-    let relation = py.detach(|| connections::relation((&first.view, one), (&second.view, two)));
+    let relation =
+        py.detach(|| connections::compare_captures((&first.view, one), (&second.view, two)));
     let (near, matched) = match relation {
         Relation::Unrelated => return Ok(("unrelated", 0, None)),
         Relation::Unmatched => return Ok(("unmatched", 0, None)),

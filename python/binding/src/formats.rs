@@ -133,7 +133,7 @@ pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> 
 #[pyfunction]
 pub(crate) fn read_qlog<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let logs = py.detach(|| qlog::read(content)).map_err(value_error)?;
-    let one = |log: qlog::Log| {
+    let convert_log = |log: qlog::Log| {
         let all = PyDict::new(py);
         all.set_item("version", log.version)?;
         all.set_item("title", log.title)?;
@@ -165,12 +165,12 @@ pub(crate) fn read_qlog<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Vec<Bo
         all.set_item("min_rtt_ns", PyArray1::from_vec(py, log.min_rtt_ns))?;
         let unread = log.unread.into_iter();
         let unread: Vec<(String, u64, &str)> = unread
-            .map(|one| (one.kind, one.count, one.matters.word()))
+            .map(|entry| (entry.kind, entry.count, entry.matters.word()))
             .collect();
         all.set_item("unread", unread)?;
         Ok(all)
     };
-    logs.into_iter().map(one).collect()
+    logs.into_iter().map(convert_log).collect()
 }
 
 /// The log of one direction of a mahimahi link, the `content` of the file `path`: its packets and its delivery
@@ -193,8 +193,12 @@ pub(crate) fn read_mahimahi<'py>(
     let flows: Vec<u16> = link.sent.iter().map(|sent| sent.flow).collect();
     let sent: Vec<i64> = link.sent.iter().map(|sent| sent.time_ns).collect();
     let sizes: Vec<u32> = link.sent.iter().map(|sent| sent.size).collect();
-    let times: Vec<i64> = link.opportunities.iter().map(|one| one.time_ns).collect();
-    let bytes: Vec<u32> = link.opportunities.iter().map(|one| one.bytes).collect();
+    let times: Vec<i64> = link
+        .opportunities
+        .iter()
+        .map(|entry| entry.time_ns)
+        .collect();
+    let bytes: Vec<u32> = link.opportunities.iter().map(|entry| entry.bytes).collect();
     all.set_item("base_ns", link.base_ns)?;
     all.set_item("ports", log.ports)?;
     all.set_item("strangers", log.strangers)?;
@@ -210,11 +214,11 @@ pub(crate) fn read_mahimahi<'py>(
 
 /// A column of `columns`, which may be missing.
 fn column<T: numpy::Element>(columns: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
-    let Some(found) = columns.get_item(name)? else {
+    let Some(values) = columns.get_item(name)? else {
         return Ok(Vec::new());
     };
     let wrong = |_| value_error(format!("the column '{name}' has the wrong type"));
-    let array: PyReadonlyArray1<'_, T> = found.extract().map_err(wrong)?;
+    let array: PyReadonlyArray1<'_, T> = values.extract().map_err(wrong)?;
     Ok(array.to_vec()?)
 }
 
@@ -259,8 +263,8 @@ fn states(columns: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(i64, StateRow)>>
         .collect();
     let mut fill = |name: &str, field: fn(&mut StateRow) -> &mut Option<u64>| -> PyResult<()> {
         for (row, value) in rows.iter_mut().zip(column::<f64>(columns, name)?) {
-            let told = value.is_finite() && value >= 0.0;
-            *field(&mut row.1) = told.then_some(value.round() as u64);
+            let known = value.is_finite() && value >= 0.0;
+            *field(&mut row.1) = known.then_some(value.round() as u64);
         }
         Ok(())
     };

@@ -77,9 +77,9 @@ fn two_flows_of_version_1_in_a_deep_buffer_are_stopped_by_their_windows() {
 
 #[test]
 fn random_loss_does_not_matter_to_version_1_below_a_fifth() {
-    for (loss, least) in [(0.01, 0.95), (0.05, 0.9), (0.1, 0.8)] {
+    for (loss, minimum) in [(0.01, 0.95), (0.05, 0.9), (0.1, 0.8)] {
         let used = share("bbr1", loss);
-        assert!(used > least, "loss {loss}: {used}");
+        assert!(used > minimum, "loss {loss}: {used}");
     }
     // The probe's additional quarter can no longer compensate the losses: 1 - 1/1.25 is a fifth.
     let used = share("bbr1", 0.3);

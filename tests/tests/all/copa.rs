@@ -91,7 +91,7 @@ fn about_one_packet_per_delta_waits_on_average() {
             infinite("copa", mbps, rtt_ms, 30.0),
             &json!({"delta": delta}),
         ));
-        let found = Part::of(&record, 1, (mbps, rtt_ms), (15.0, 30.0));
+        let found = Part::new(&record, 1, (mbps, rtt_ms), (15.0, 30.0));
         assert_eq!(found.least_ms.round(), 0.0);
         let packets = found.mean_ms * mbps * 1e3 / BITS;
         assert!(
@@ -115,7 +115,7 @@ fn losses_and_short_buffers_cost_little() {
             None => json!({"kind": "unlimited"}),
         };
         let (run, record) = measured(&with(cell, &json!({"delta": delta})));
-        let part = Part::of(&record, 1, (12.0, 40.0), (15.0, 30.0));
+        let part = Part::new(&record, 1, (12.0, 40.0), (15.0, 30.0));
         (part.mbps, 100.0 * run.get("1", "loss_ratio"))
     };
     // In a simulation of the published rules 1 % of random losses leave 11.8 of 12 Mbit/s. That rate counts sent data;
@@ -165,7 +165,7 @@ fn beside_cubic_it_competes_and_alone_it_does_not() {
     assert!(share(5, 10) < 0.01, "{}", share(5, 10));
     assert!(share(12, 40) > 0.8, "{}", share(12, 40));
     assert!(share(45, 60) < 0.01, "{}", share(45, 60));
-    let rate = |record: &Record| Part::of(record, 1, (24.0, 40.0), (15.0, 40.0)).mbps;
+    let rate = |record: &Record| Part::new(record, 1, (24.0, 40.0), (15.0, 40.0)).mbps;
     let (auto, constant) = (rate(&record), rate(&beside_cubic("constant")));
     // A constant delta of 0.5 keeps two packets in a queue of many.
     assert!(
@@ -183,7 +183,7 @@ fn alone(mbps: f64, rtt_ms: f64, params: &Value) -> (f64, f64) {
         .filter(|row| row.time_ns > 20_000_000_000);
     let modes: Vec<String> = late.filter_map(|row| row.mode).collect();
     let wrong = modes.iter().filter(|mode| *mode == "competitive").count();
-    let part = Part::of(&record, 1, (mbps, rtt_ms), (20.0, 60.0));
+    let part = Part::new(&record, 1, (mbps, rtt_ms), (20.0, 60.0));
     let delta = params["delta"].as_f64().expect("a delta");
     (
         wrong as f64 / modes.len() as f64,
@@ -232,11 +232,11 @@ fn the_program_of_early_2018_leaves_its_first_window() {
     for (mbps, rtt_ms) in [(12.0, 40.0), (30.0, 80.0), (50.0, 100.0), (100.0, 20.0)] {
         let mut cell = with(infinite("copa", mbps, rtt_ms, 60.0), &profile["params"]);
         cell["flows"][0]["transport"] = profile["transport"].clone();
-        let part = Part::of(&record(&cell), 1, (mbps, rtt_ms), (20.0, 60.0));
+        let part = Part::new(&record(&cell), 1, (mbps, rtt_ms), (20.0, 60.0));
         // A queue of one packet, seen through a smoothed RTT, is left and found again, and on the smallest product
         // the window swings between 5 and 65 packets around 40. That of the start would carry 7, 4, 3 and 14 Mbit/s.
-        let least = if mbps * rtt_ms < 500.0 { 0.6 } else { 0.9 };
-        assert!(part.mbps > least * mbps, "{mbps} {rtt_ms}: {}", part.mbps);
+        let minimum = if mbps * rtt_ms < 500.0 { 0.6 } else { 0.9 };
+        assert!(part.mbps > minimum * mbps, "{mbps} {rtt_ms}: {}", part.mbps);
     }
 }
 

@@ -17,7 +17,7 @@ struct World {
 }
 
 impl World {
-    fn of(cell: &Value) -> World {
+    fn new(cell: &Value) -> World {
         let cell = narrows_cell::Cell::parse(&cell.to_string()).expect("the cell is valid");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().join("cell");
@@ -135,7 +135,7 @@ fn with(mut cell: Value, params: &Value) -> Value {
 fn vegas_keeps_alpha_to_beta_packets_queued() {
     for (flows, alpha, beta) in [(1, 2.0, 4.0), (2, 2.0, 4.0), (4, 2.0, 4.0), (1, 10.0, 12.0)] {
         let cell = path(vec!["vegas"; flows], 48.0, 4.0, 60.0).json();
-        let world = World::of(&with(cell, &json!({"alpha": alpha, "beta": beta})));
+        let world = World::new(&with(cell, &json!({"alpha": alpha, "beta": beta})));
         let queued = world.queued(30.0);
         // The packet in service is not counted as waiting, and packets come in pairs (one
         // acknowledgement for two): one packet of slack on either side.
@@ -161,14 +161,14 @@ fn a_late_vegas_flow_takes_the_queue_for_the_path() {
         interval_s: 20.0,
         ..path(vec!["vegas"; 2], 48.0, 4.0, 60.0)
     };
-    let world = World::of(&cell.json());
+    let world = World::new(&cell.json());
     let queued = world.queued(40.0);
     assert!((3.0..=9.0).contains(&queued), "{queued}");
 }
 
 #[test]
 fn reno_starves_vegas_in_a_deep_buffer() {
-    let world = World::of(&path(vec!["vegas", "reno"], 12.0, 4.0, 60.0).json());
+    let world = World::new(&path(vec!["vegas", "reno"], 12.0, 4.0, 60.0).json());
     let share = world.goodput_bps[0] / (world.goodput_bps[0] + world.goodput_bps[1]);
     assert!(share < 0.2, "{share}");
 }
@@ -177,7 +177,7 @@ fn reno_starves_vegas_in_a_deep_buffer() {
 fn fast_keeps_alpha_packets_of_each_flow_queued() {
     for (flows, alpha) in [(1, 20), (2, 20), (4, 20), (2, 60)] {
         let cell = path(vec!["fast"; flows], 48.0, 4.0, 60.0).json();
-        let world = World::of(&with(cell, &json!({"alpha": alpha})));
+        let world = World::new(&with(cell, &json!({"alpha": alpha})));
         let wanted = (flows * alpha) as f64;
         let queued = world.queued(30.0);
         // The packet in service is not counted; pairs of packets add up to one.
@@ -199,7 +199,7 @@ fn yeah_takes_the_queue_out_before_it_is_lost() {
         rtt_ms: 100.0,
         ..path(vec!["yeah"], 100.0, 1.0, 60.0)
     };
-    let world = World::of(&cell.json());
+    let world = World::new(&cell.json());
     let late = world.queue.time_s.iter().zip(&world.queue.backlog_packets);
     let largest = late
         .filter(|(time, _)| **time >= 20.0)
@@ -215,7 +215,7 @@ fn yeah_takes_the_queue_out_before_it_is_lost() {
 fn veno_keeps_more_after_random_losses() {
     // AIMD(1, 0.2): sqrt(4.5/p).
     for (every, seconds) in [(1_000, 200.0), (10_000, 300.0)] {
-        let window = World::of(&lossy("veno", every, seconds)).window(seconds / 2.0);
+        let window = World::new(&lossy("veno", every, seconds)).window(seconds / 2.0);
         let law = aimd_with_repair(1.0, 0.2, every);
         // Windows are whole packets, half a packet below the line on average, and the credit for the next one is lost
         // with each reduction.
@@ -236,7 +236,7 @@ fn veno_keeps_more_after_random_losses() {
 #[test]
 fn illinois_is_aimd_10_while_the_queue_is_empty() {
     for (every, seconds) in [(1_000, 100.0), (10_000, 100.0), (100_000, 150.0)] {
-        let window = World::of(&lossy("illinois", every, seconds)).window(seconds / 2.0);
+        let window = World::new(&lossy("illinois", every, seconds)).window(seconds / 2.0);
         let law = aimd_with_repair(10.0, 0.125, every);
         assert!(
             (window / law - 1.0).abs() < 0.02,
@@ -263,7 +263,7 @@ fn illinois_is_aimd_a_third_while_the_queue_is_full() {
     elements.push(json!({"name": "forward.3", "kind": "delaysteps",
         "steps": [[0, 0], [2_000_000_000u64, 20_000_000]]}));
     cell["network"]["backward"][0]["delay"] = 10_000_000.into();
-    let window = World::of(&cell).window(100.0);
+    let window = World::new(&cell).window(100.0);
     let law = aimd(0.3, 0.5, every);
     assert!(
         (window / law - 1.0).abs() < 0.03,
@@ -274,7 +274,7 @@ fn illinois_is_aimd_a_third_while_the_queue_is_full() {
 #[test]
 fn compound_has_the_response_of_its_paper() {
     for (every, seconds) in [(1_000, 100.0), (10_000, 150.0), (100_000, 200.0)] {
-        let window = World::of(&lossy("compound", every, seconds)).window(seconds / 2.0);
+        let window = World::new(&lossy("compound", every, seconds)).window(seconds / 2.0);
         let packets = every as f64;
         // Packets of a cycle: the growth from half to all of W, and a round trip of repair at half.
         let grown = |w: f64| w.powf(1.25) * (1.0 - 0.5f64.powf(1.25)) / (1.25 * 0.125);
@@ -306,7 +306,7 @@ fn compound_has_the_response_of_its_paper() {
 #[test]
 fn a_random_loss_hardly_lowers_the_window_of_westwood() {
     for every in [1_000, 10_000] {
-        let world = World::of(&lossy("westwood", every, 100.0));
+        let world = World::new(&lossy("westwood", every, 100.0));
         let windows = world.windows(50.0);
         let steps = windows.windows(2).map(|pair| pair[1] - pair[0]);
         // Each of the two filters remembers eight samples of a round trip, and the window grows by one
@@ -325,7 +325,7 @@ fn a_random_loss_hardly_lowers_the_window_of_westwood() {
 #[test]
 fn westwood_takes_a_full_queue_out_of_its_window() {
     // After a loss at a full buffer of four bandwidth-delay products the window is one, not 2.5.
-    let world = World::of(&path(vec!["westwood"], 12.0, 4.0, 120.0).json());
+    let world = World::new(&path(vec!["westwood"], 12.0, 4.0, 120.0).json());
     let smallest = world
         .windows(40.0)
         .into_iter()
@@ -339,11 +339,11 @@ fn lp_alone_fills_the_link_as_far_as_its_threshold_lets_it() {
     let full = 12e6 * PAYLOAD / 1500.0;
     // 15 % of a buffer of 8 BDP are more than one BDP: half the window still fills the link. The rest is slow start and
     // the repair of its losses.
-    let alone = World::of(&path(vec!["lp"], 12.0, 8.0, 120.0).json()).goodput_bps[0];
+    let alone = World::new(&path(vec!["lp"], 12.0, 8.0, 120.0).json()).goodput_bps[0];
     assert!(alone / full > 0.98, "{}", alone / full);
     // With 1 BDP (40 packets, 41 with the one in service) the window oscillates between 24 and 48: three round trips at
     // 24, 17 up to 41, 7 to 48 with the link full: 82 % of the link.
-    let alone = World::of(&path(vec!["lp"], 12.0, 1.0, 120.0).json()).goodput_bps[0];
+    let alone = World::new(&path(vec!["lp"], 12.0, 1.0, 120.0).json()).goodput_bps[0];
     assert!((alone / full - 0.82).abs() < 0.03, "{}", alone / full);
 }
 
@@ -355,7 +355,7 @@ fn lp_leaves_the_link_to_reno() {
             interval_s: 5.0,
             ..path(vec!["reno", "lp"], 12.0, buffer_bdp, 120.0)
         };
-        let world = World::of(&cell.json());
+        let world = World::new(&cell.json());
         // Reno's queue is below 15 % of the buffer only for a short time after each of its losses.
         assert!(
             world.goodput_bps[1] < 0.03 * full,
@@ -384,7 +384,7 @@ fn utp_alone_grows_by_3000_bytes_per_round_trip_from_the_start() {
     };
     let (_, record) = measured(&cell.json());
     let rate = |second: f64| {
-        let packets = Part::of(&record, 1, path, (second, second + 0.5)).mbps;
+        let packets = Part::new(&record, 1, path, (second, second + 0.5)).mbps;
         packets * PAYLOAD / 1500.0
     };
     let ramp = (rate(7.5) - rate(1.0)) / 6.5;
@@ -409,14 +409,14 @@ fn utp_is_as_slow_after_an_overflow_as_the_program() {
             ..Dumbbell::default()
         };
         let (_, record) = measured(&cell.json());
-        let during = |from: f64, to: f64| Part::of(&record, 1, (mbps, rtt_ms), (from, to)).mbps;
+        let during = |from: f64, to: f64| Part::new(&record, 1, (mbps, rtt_ms), (from, to)).mbps;
         let mean = during(0.0, 30.0);
         println!("utp: {mean} Mbit/s of {mbps}, the program {program}");
         assert!((mean / program - 1.0).abs() < 0.07, "{mean} for {program}");
         if mbps > 12.0 {
-            let least = (24..30).map(|second| during(f64::from(second), f64::from(second) + 0.5));
-            let least = least.fold(f64::MAX, f64::min);
-            assert!((15.0..25.0).contains(&least), "{least} Mbit/s");
+            let minimum = (24..30).map(|second| during(f64::from(second), f64::from(second) + 0.5));
+            let minimum = minimum.fold(f64::MAX, f64::min);
+            assert!((15.0..25.0).contains(&minimum), "{minimum} Mbit/s");
         }
     }
 }

@@ -61,15 +61,15 @@ fn gcc_holds_its_target_between_a_reduction_and_the_link() {
     // Its frame sizes are random.
     for seed in 1..=5 {
         let targets = targets(&gcc(1.0, 40.0, seed).1);
-        let (least, most) = (targets[0], targets[targets.len() - 1]);
+        let (minimum, maximum) = (targets[0], targets[targets.len() - 1]);
         let mean = targets.iter().sum::<f64>() / targets.len() as f64;
-        println!("gcc 1 Mbit/s: target {least} to {most}, mean {mean}");
+        println!("gcc 1 Mbit/s: target {minimum} to {maximum}, mean {mean}");
         // The calibration goes from 0.85 to 1.0 on a link of 1 Mbit/s of RTP: a reduction sets it to 0.85 of the
         // arrival rate. In IP bytes that is 3 % less. The arrival rate is estimated in windows of 150 ms, which hold
         // four or five frames of 33 ms where there should be four and a half: a ninth less, or more.
         assert!((0.85 * 0.97..1.0).contains(&mean), "{mean}");
-        assert!(least > 0.85 * 0.97 * 8.0 / 9.0, "{least}");
-        assert!(most < 0.97 * 10.0 / 9.0, "{most}");
+        assert!(minimum > 0.85 * 0.97 * 8.0 / 9.0, "{minimum}");
+        assert!(maximum < 0.97 * 10.0 / 9.0, "{maximum}");
     }
 }
 

@@ -228,15 +228,15 @@ fn tao_rules() {
     assert_eq!(table.count(), 91);
     let range = |pick: fn(narrows_cc::parts::rule_table::RuleAction) -> f64| {
         let values: Vec<f64> = table.actions().map(pick).collect();
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        (least, values.iter().copied().fold(0.0, f64::max))
+        let minimum = values.iter().copied().fold(f64::INFINITY, f64::min);
+        (minimum, values.iter().copied().fold(0.0, f64::max))
     };
     assert_eq!(range(|rule| rule.increment), (3.0, 256.0));
     assert_eq!(range(|rule| rule.multiple), (0.0098, 1.0));
-    let (least, most) = range(|rule| rule.spacing_ms);
+    let (minimum, maximum) = range(|rule| rule.spacing_ms);
     assert!(
-        (least - 0.045).abs() < 1e-9 && (most - 27.58).abs() < 0.005,
-        "{least} {most}"
+        (minimum - 0.045).abs() < 1e-9 && (maximum - 27.58).abs() < 0.005,
+        "{minimum} {maximum}"
     );
     // A steady stream: the spacing of packets (ms), the ratio of the round trip to the minimum, and the rule.
     for (spacing, ratio, increment, multiple, spacing_ms) in [

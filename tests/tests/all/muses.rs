@@ -57,7 +57,7 @@ impl World {
 
     /// The second half of a run. (Rates count packets as ones of 1500 bytes.)
     fn part(self, record: &Record) -> Part {
-        Part::of(record, 1, (self.mbps, self.rtt_ms), (10.0, 20.0))
+        Part::new(record, 1, (self.mbps, self.rtt_ms), (10.0, 20.0))
     }
 }
 
@@ -198,7 +198,7 @@ fn below_its_range_it_swings() {
     };
     // Half of its training value suffices, but an eighth does not: the window oscillates between the minimum of 10
     // packets and twice the path's capacity, and the queue is empty as long as it is full.
-    for (mbps, least) in [(50.0, 0.9), (12.0, 0.5)] {
+    for (mbps, minimum) in [(50.0, 0.9), (12.0, 0.5)] {
         for start_us in [0, 300, 700] {
             let world = World {
                 start_us,
@@ -206,7 +206,7 @@ fn below_its_range_it_swings() {
             };
             let part = world.part(&world.run(&model));
             println!("{world:?}: {part:?}");
-            assert!((least..=1.001).contains(&(part.mbps / mbps)), "{part:?}");
+            assert!((minimum..=1.001).contains(&(part.mbps / mbps)), "{part:?}");
             // Twice the bandwidth-delay product is queued for less than one and a half round trips.
             assert!(part.p95_ms < 60.0, "{part:?}");
         }

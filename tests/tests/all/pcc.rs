@@ -17,7 +17,7 @@ mod play;
 fn an_allegro_flow_that_is_fast_bears_loss_below_the_cliff() {
     // At 50 Mbit/s and more an interval has at least 250 packets, so that its loss ratio is known to 1.2 %. The sigmoid
     // reduces the utility by 2 % at 1 %, and by 27 % at 4 %, where its slope begins to amplify noise.
-    for (loss, least, median) in [
+    for (loss, minimum, median) in [
         (0.01, 98.0, 99.0),
         (0.02, 95.0, 98.0),
         (0.03, 90.0, 95.0),
@@ -25,17 +25,17 @@ fn an_allegro_flow_that_is_fast_bears_loss_below_the_cliff() {
     ] {
         let play = Play {
             params: &[("initial_rate", "25000000")],
-            ..Play::of("pcc-allegro", "")
+            ..Play::new("pcc-allegro", "")
         };
         let seen = play.wide().with_loss(loss).many(8).mbps();
-        assert!(seen[0] > least && seen[1] > median, "{loss}: {seen:?}");
+        assert!(seen[0] > minimum && seen[1] > median, "{loss}: {seen:?}");
     }
 }
 
 #[test]
 fn an_allegro_flow_that_starts_under_loss_may_stay_slow_for_long() {
     // With 1 % all starts reach the rate of the link.
-    let play = Play::of("pcc-allegro", "").wide();
+    let play = Play::new("pcc-allegro", "").wide();
     let seen = play.with_loss(0.01).many(8).mbps();
     assert!(seen[0] > 98.0, "{seen:?}");
     // With 2 % the start ends early when 2 of 20 packets are lost at 4 Mbit/s (6 %), 2 of 40 at 8 (19 % where none was
@@ -76,7 +76,7 @@ fn vivace_bears_loss_as_long_as_its_gradient_stands_out_from_the_noise() {
     ] {
         let play = Play {
             params,
-            ..Play::of("vivace", "")
+            ..Play::new("vivace", "")
         }
         .wide();
         for &loss in bear {
@@ -93,7 +93,7 @@ fn vivace_bears_loss_as_long_as_its_gradient_stands_out_from_the_noise() {
 #[test]
 fn loss_of_a_percent_costs_allegro_less_than_five() {
     for profile in ["", "pantheon"] {
-        let play = Play::of("pcc-allegro", profile);
+        let play = Play::new("pcc-allegro", profile);
         let (clean, lossy) = (play.many(8).mbps(), play.with_loss(0.01).many(8).mbps());
         assert!(
             lossy[0] > 0.95 * clean[1],
@@ -118,7 +118,7 @@ fn ten_percent_of_loss_is_too_much_for_all() {
     ] {
         let play = Play {
             seconds: 120.0,
-            ..Play::of(scheme, profile).with_loss(0.1)
+            ..Play::new(scheme, profile).with_loss(0.1)
         };
         let seen = play.many(8).mbps();
         assert!(range.contains(&seen[1]), "{scheme} {profile}: {seen:?}");
@@ -132,9 +132,9 @@ fn the_slip_of_allegro_makes_its_queue_shorter() {
     // The round-trip time of a newer interval shows a queue earlier.
     let own = Play {
         params: &[("rtt_of", "own")],
-        ..Play::of("pcc-allegro", "pantheon")
+        ..Play::new("pcc-allegro", "pantheon")
     };
-    let slip = Play::of("pcc-allegro", "pantheon");
+    let slip = Play::new("pcc-allegro", "pantheon");
     let (own, slip) = (own.many(9).queueing_ms(), slip.many(9).queueing_ms());
     assert!(
         slip[2] < own[1] && slip[1] < 0.6 * own[1],
@@ -149,14 +149,14 @@ fn vivace_of_the_default_is_the_shipped_one_where_links_are_fast() {
             let play = Play {
                 mbps,
                 buffer,
-                ..Play::of("vivace", profile)
+                ..Play::new("vivace", profile)
             };
             let seen = play.many(5);
-            let [least, _, most] = seen.mbps();
+            let [minimum, _, maximum] = seen.mbps();
             // Alternating probes of 5 %: the mean is at most 5 % below the link, with hardly a queue. The other weight
             // of latency has nearly the same effect, since the minimum slope that counts outweighs the rate in both.
             assert!(
-                least > 0.98 * near && most < 1.02 * near,
+                minimum > 0.98 * near && maximum < 1.02 * near,
                 "{profile} {mbps}: {seen:?}"
             );
             let [_, median, _] = seen.queueing_ms();
@@ -174,7 +174,7 @@ fn steps_of_half_a_megabit_make_vivace_swing_on_slow_links() {
             mbps,
             rtt_ms: 200.0,
             buffer: 1000,
-            ..Play::of("vivace", profile)
+            ..Play::new("vivace", profile)
         }
         .many(5)
     };
@@ -192,21 +192,21 @@ fn expr_falls_into_a_cycle_that_depends_on_the_link() {
     let at = |mbps| {
         Play {
             mbps,
-            ..Play::of("pcc-expr", "pantheon")
+            ..Play::new("pcc-expr", "pantheon")
         }
         .many(5)
     };
     for (mbps, wait) in [(11.0, 17.0..27.0), (12.0, 35.0..55.0), (14.0, 15.0..25.0)] {
         let seen = at(mbps);
-        let [least, median, most] = seen.queueing_ms();
+        let [minimum, median, maximum] = seen.queueing_ms();
         assert!(
-            wait.contains(&least) && wait.contains(&most),
+            wait.contains(&minimum) && wait.contains(&maximum),
             "{mbps}: {seen:?}"
         );
-        assert!(most - least < 0.2 * median, "{mbps}: {seen:?}");
-        let [least, _, most] = seen.mbps();
+        assert!(maximum - minimum < 0.2 * median, "{mbps}: {seen:?}");
+        let [minimum, _, maximum] = seen.mbps();
         assert!(
-            least > 0.88 * mbps && most < 0.97 * mbps,
+            minimum > 0.88 * mbps && maximum < 0.97 * mbps,
             "{mbps}: {seen:?}"
         );
     }
@@ -220,14 +220,14 @@ fn floors_of_the_programs_flood_slow_links_and_ours_do_not() {
         Play {
             mbps: 2.0,
             rtt_ms: 200.0,
-            ..Play::of("pcc-expr", profile)
+            ..Play::new("pcc-expr", profile)
         }
         .many(5)
     };
     let seen = slow("pantheon");
-    let [least, _, most] = seen.dropped();
+    let [minimum, _, maximum] = seen.dropped();
     assert!(
-        least > 30.0 && most < 50.0 && seen.queueing_ms()[0] > 500.0,
+        minimum > 30.0 && maximum < 50.0 && seen.queueing_ms()[0] > 500.0,
         "{seen:?}"
     );
     let seen = slow("");
@@ -237,14 +237,14 @@ fn floors_of_the_programs_flood_slow_links_and_ours_do_not() {
         Play {
             mbps: 0.5,
             buffer: 50,
-            ..Play::of("vivace", profile)
+            ..Play::new("vivace", profile)
         }
         .many(5)
     };
     let seen = slower("pantheon");
-    let [least, _, most] = seen.dropped();
+    let [minimum, _, maximum] = seen.dropped();
     assert!(
-        least > 50.0 && most < 75.0 && seen.queueing_ms()[0] > 1000.0,
+        minimum > 50.0 && maximum < 75.0 && seen.queueing_ms()[0] > 1000.0,
         "{seen:?}"
     );
     let seen = slower("");
@@ -257,7 +257,7 @@ fn floors_of_the_programs_flood_slow_links_and_ours_do_not() {
             mbps: 0.01,
             buffer: 10,
             seconds: 120.0,
-            ..Play::of(scheme, "")
+            ..Play::new(scheme, "")
         }
         .many(5);
         assert!(seen.mbps()[0] > 0.005, "{scheme}: {seen:?}");

@@ -68,10 +68,10 @@ fn path(schemes: Vec<&'static str>, mbps: f64, buffer_bdp: f64, seconds: f64) ->
 fn the_loss_of_15_percent_needs_little_buffer() {
     // b/(1 - b) = 0.176 of the bandwidth-delay product keeps the link busy; with 0.1 the window after a loss is 0.85 x 1.1
     // of it, and the growth back to 1 takes less than half of a cycle: over 0.97 with the start.
-    for (buffer, least) in [(0.1, 0.96), (0.25, 0.99), (1.0, 0.99)] {
+    for (buffer, minimum) in [(0.1, 0.96), (0.25, 0.99), (1.0, 0.99)] {
         let run = path(vec!["quic-cubic"], 20.0, buffer, 60.0).measure();
         let used = run.get("all", "utilization_ratio");
-        assert!(used > least, "{buffer} BDP: {used}");
+        assert!(used > minimum, "{buffer} BDP: {used}");
     }
 }
 
@@ -119,9 +119,9 @@ fn tame_acknowledgements_are_few_at_high_rates() {
         // 83.3 packets per second, every second one: fewer than four per round trip of 20 ms and 12 ms on the link. And
         // one for each gap that a probe of fillp leaves.
         let count = acknowledgements(scheme, 1.0, 20.0);
-        let most = if scheme == "fillp" { 45.0 } else { 42.0 };
+        let maximum = if scheme == "fillp" { 45.0 } else { 42.0 };
         assert!(
-            (40.0..=most).contains(&count),
+            (40.0..=maximum).contains(&count),
             "{scheme}: {count} per second"
         );
     }

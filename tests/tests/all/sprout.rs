@@ -80,11 +80,11 @@ fn ends_that_wake_a_little_late_do_not_care_for_the_millisecond() {
     let spread = |params: &Value| {
         let trips = [94.0, 97.0, 100.0, 103.0, 106.0];
         let rates = trips.map(|rtt| mbps(&run(&path(12.0, rtt, params), Files::default())));
-        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = rates.iter().copied().fold(0.0, f64::max);
+        let minimum = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let maximum = rates.iter().copied().fold(0.0, f64::max);
         let mean = rates.iter().sum::<f64>() / 5.0;
         println!("{rates:.2?}");
-        (most / least, mean)
+        (maximum / minimum, mean)
     };
     let (ratio, mean) = spread(&original());
     // A round trip longer by a tenth reduces the rate by about a fifth here, plus random variation; a fifth for the

@@ -289,9 +289,9 @@ fn trickles(outcome: &Outcome) -> Vec<Check> {
     let rate = outcome.rate(20..60);
     vec![Check {
         what: "rate",
-        found: rate,
-        least: 1.00e5,
-        most: 1.08e5,
+        actual: rate,
+        minimum: 1.00e5,
+        maximum: 1.08e5,
     }]
 }
 
@@ -401,7 +401,7 @@ fn lost_repairs_do_not_starve_behind_later_losses() {
     let mut cell = with_queue(path.json(), 3000);
     for seed in 1..7 {
         cell["seed"] = json!(seed);
-        let outcome = Outcome::of(&cell, Files::default());
+        let outcome = Outcome::new(&cell, Files::default());
         let check = at_most("share lost", outcome.loss(), 0.6);
         assert!(check.holds(), "seed {seed}: {check:?}");
     }
@@ -413,7 +413,7 @@ fn a_fifth_of_losses_stalls_nobody_who_counts_overtaking_packets_alone() {
     for scheme in ["reno", "cubic", "quic-cubic"] {
         let mut cell = lossy(scheme);
         cell["transport"] = json!({"rack": false});
-        for check in creeps(&Outcome::of(&cell, Files::default())) {
+        for check in creeps(&Outcome::new(&cell, Files::default())) {
             assert!(check.holds(), "{scheme}: {check:?}");
         }
     }

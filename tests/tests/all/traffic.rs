@@ -232,11 +232,11 @@ fn short_flows_arrive_and_complete() {
     assert!((offered.mean_bps / 20e6 - 1.0).abs() < 0.15, "{offered:?}");
     // No transfer is faster than propagation and the link.
     for transfer in &short {
-        let least = 10_000_000 + transfer.bytes * 8 * SECOND / 50_000_000;
+        let minimum = 10_000_000 + transfer.bytes * 8 * SECOND / 50_000_000;
         assert!(
             transfer
                 .ended_ns
-                .is_none_or(|end| end - transfer.started_ns >= least)
+                .is_none_or(|end| end - transfer.started_ns >= minimum)
         );
     }
 }
@@ -317,11 +317,11 @@ fn settings_of_hosts_change_the_transport() {
     assert!((buffers / limited - 1.0).abs() < 0.01, "{buffers}");
     // Slow start overshoots by hundreds of packets, which are retransmitted at once with selective acknowledgements,
     // but one per round trip without.
-    for (loss, least, most) in [(0.0, 0.2, 0.6), (0.05, 0.6, 1.0), (0.1, 0.5, 1.0)] {
+    for (loss, minimum, maximum) in [(0.0, 0.2, 0.6), (0.05, 0.6, 1.0), (0.1, 0.5, 1.0)] {
         let with = with_settings(&json!({}), loss);
         let without = with_settings(&json!({"tcp_sack": 0}), loss);
         assert!(
-            (least..most).contains(&(without / with)),
+            (minimum..maximum).contains(&(without / with)),
             "{loss} {with} {without}"
         );
     }

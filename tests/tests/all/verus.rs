@@ -13,7 +13,7 @@ struct World {
 }
 
 impl World {
-    fn of(cell: &Value) -> World {
+    fn new(cell: &Value) -> World {
         let (run, record) = measured(cell);
         assert_eq!(run.run.verdict, Verdict::Ok, "{:?}", run.run.reasons);
         let states = read::read_states(record.states.expect("states")).expect("readable states");
@@ -72,7 +72,7 @@ fn cell(mbps: f64, rtt_ms: f64, packets: Option<u64>, loss: f64) -> Value {
 #[test]
 fn the_rtt_stays_below_r_times_the_smallest() {
     for (mbps, rtt_ms) in [(12.0, 40.0), (50.0, 40.0), (2.0, 200.0)] {
-        let world = World::of(&cell(mbps, rtt_ms, None, 0.0));
+        let world = World::new(&cell(mbps, rtt_ms, None, 0.0));
         // The first packet found an empty queue, so that its RTT includes only its serialisation time.
         let smallest = rtt_ms + 12.0 / mbps;
         let rtts = world.second_half().iter().filter_map(|row| row.rtt_ns);
@@ -102,7 +102,7 @@ fn slow_paths_go_beyond_r_by_the_epochs_without_news() {
         (0.5, 100.0),
         (0.25, 100.0),
     ] {
-        let world = World::of(&cell(mbps, rtt_ms, None, 0.0));
+        let world = World::new(&cell(mbps, rtt_ms, None, 0.0));
         let packet_ms = 12.0 / mbps;
         let expected = 6.0 * (1.0 + 0.4 * (1.0 - 5.0 / packet_ms));
         let rtts = world.second_half().iter().filter_map(|row| row.rtt_ns);
@@ -124,7 +124,7 @@ fn a_smaller_r_is_a_shorter_queue() {
     let mut queues = Vec::new();
     for r in [2.0, 4.0, 6.0] {
         cell["flows"][0]["params"] = json!({"r": r});
-        let world = World::of(&cell);
+        let world = World::new(&cell);
         let (mean, p95) = world.rtt();
         assert!(p95 / 41.0 <= r + 0.5, "R = {r}: {p95}");
         assert!(world.throughput() > 0.95 * 12.0, "R = {r}");
@@ -135,7 +135,7 @@ fn a_smaller_r_is_a_shorter_queue() {
 
 #[test]
 fn random_losses_are_one_decrease_per_phase() {
-    let world = World::of(&cell(12.0, 40.0, None, 0.01));
+    let world = World::new(&cell(12.0, 40.0, None, 0.01));
     let lost = world
         .states
         .last()
@@ -159,6 +159,6 @@ fn a_flow_survives_a_blackout() {
         {"at_ns": 5_000_000_000_u64, "element": "forward.2", "set": {"open": false}},
         {"at_ns": 10_000_000_000_u64, "element": "forward.2", "set": {"open": true}},
     ]);
-    let world = World::of(&cell);
+    let world = World::new(&cell);
     assert!(world.throughput() > 0.9 * 12.0, "{}", world.throughput());
 }

@@ -81,7 +81,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// The events of an agent that was started with a pipe for its output.
-    pub(crate) fn of(child: &mut Child) -> Events {
+    pub(crate) fn new(child: &mut Child) -> Events {
         Events {
             lines: BufReader::new(child.stdout.take().unwrap()),
             told: Vec::new(),
@@ -158,7 +158,7 @@ impl End {
             .spawn()
             .unwrap();
         End {
-            events: Events::of(&mut child),
+            events: Events::new(&mut child),
             child,
             folder: place,
         }
@@ -216,7 +216,7 @@ pub(crate) struct Shift {
 
 impl Shift {
     /// Read from an end's `tunnel.json`.
-    pub(crate) fn of(document: &Value) -> Shift {
+    pub(crate) fn from_document(document: &Value) -> Shift {
         let number = |key: &str| document["clock_shift"][key].as_i64().unwrap();
         Shift {
             start_raw_ns: number("start_raw_ns"),

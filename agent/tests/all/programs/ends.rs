@@ -26,7 +26,7 @@ fn no_process_survives_kills_at_random() {
          for number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n while True: time.sleep(9)\n{SOURCE}"
     );
     // The golden ratio spreads delays and victims evenly, and identically in each run of the test.
-    let spread = |round: u64, most: u64| round.wrapping_mul(0x9E37_79B9_7F4A_7C15) % most;
+    let spread = |round: u64, maximum: u64| round.wrapping_mul(0x9E37_79B9_7F4A_7C15) % maximum;
     for round in 0..rounds {
         let folder = Folder::new("random");
         let mark = format!("mark-{}-random-{round}", std::process::id());

@@ -78,7 +78,7 @@ impl Side {
             .unwrap();
         let mut side = Side {
             orders: child.stdin.take(),
-            events: Events::of(&mut child),
+            events: Events::new(&mut child),
             child,
             folder: place,
         };

@@ -73,7 +73,7 @@ fn three_flows_start_together_and_tell_what_they_did() {
     // The machine's readings.
     let started = |side: &Value, tunnel: &Value| {
         let reading = side["start_ns"].as_i64().unwrap();
-        i128::from(Shift::of(tunnel).raw_ns(reading))
+        i128::from(Shift::from_document(tunnel).raw_ns(reading))
     };
     let apart = started(&here, &tunnel_here) - started(&there, &tunnel_there);
     // Clocks of the same machine are read a microsecond or so apart, a few times.
@@ -140,7 +140,7 @@ fn three_flows_start_together_and_tell_what_they_did() {
         assert_eq!(joined[way]["unknown"], 0);
     }
 
-    let truth = Shift::of(&tunnel_there).offset_ns(here["start_ns"].as_i64().unwrap());
+    let truth = Shift::from_document(&tunnel_there).offset_ns(here["start_ns"].as_i64().unwrap());
     recorded(&folder, &cell, &zero.folder, &one.folder, truth);
     unpacked(&zero.folder, &folder.path().join("unpacked"));
 }
@@ -199,13 +199,13 @@ fn recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path, truth: i64) 
 
     let mut reader = PacketReader::open(record.packets.clone().unwrap()).unwrap();
     let mut chunk = Chunk::default();
-    let mut least = [u64::MAX; 2];
+    let mut minimum = [u64::MAX; 2];
     let mut data = [0u64; 4];
     while reader.next(&mut chunk).unwrap() {
         for row in (0..chunk.len()).map(|index| chunk.row(index)) {
             let way = row.direction as usize;
             if let Some(arrived) = row.arrived_ns {
-                least[way] = least[way].min(arrived - row.sent_ns);
+                minimum[way] = minimum[way].min(arrived - row.sent_ns);
                 let sends = usize::from(row.flow == 2) == way;
                 data[usize::from(row.flow)] += u64::from(sends);
             }
@@ -213,7 +213,7 @@ fn recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path, truth: i64) 
     }
     // A drift that is wrong by the 200 ppm that a second can hide makes the sum wrong by 0.2 ms; the path is never
     // early.
-    assert!(least[0] + least[1] > 9_800_000, "{least:?}");
+    assert!(minimum[0] + minimum[1] > 9_800_000, "{minimum:?}");
     assert!(data[1..].iter().all(|&packets| packets > 20), "{data:?}");
     let measured = metrics::measure(&record).unwrap();
     let of = |flow: usize, name: &str| measured["flows"][flow]["metrics"][name].as_f64();

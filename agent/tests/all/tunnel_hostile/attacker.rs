@@ -35,9 +35,9 @@ impl Attacker {
         }
     }
 
-    fn noise(&mut self, most: u64) -> Vec<u8> {
+    fn noise(&mut self, maximum: u64) -> Vec<u8> {
         let (length, from) = (
-            self.chance.below(most) as usize,
+            self.chance.below(maximum) as usize,
             self.chance.below(1 << 15) as usize,
         );
         self.noise[from..from + length].to_vec()

@@ -82,7 +82,7 @@ fn a_running_tunnel_is_neither_crashed_nor_confused() {
     assert_eq!(joined["there"]["arrived"], here["arrived"]["packets"]);
     assert_eq!(joined["back"]["arrived"], there["arrived"]["packets"]);
     // And the clock relation is correct.
-    let shift = Shift::of(&here);
+    let shift = Shift::from_document(&here);
     for place in ["start", "end"] {
         let clock = &joined["clock"][place];
         let truth = shift.offset_ns(clock["at_ns"].as_i64().unwrap());

@@ -82,7 +82,9 @@ impl CodelState {
         packet: &Departure,
     ) -> AqmVerdict {
         let verdict = self.decide(set, now, packet);
-        let late = set.ce_threshold.is_some_and(|most| packet.sojourn > most);
+        let late = set
+            .ce_threshold
+            .is_some_and(|maximum| packet.sojourn > maximum);
         if verdict == AqmVerdict::Pass && packet.ect && late {
             return AqmVerdict::Mark;
         }

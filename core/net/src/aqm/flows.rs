@@ -74,7 +74,7 @@ impl<P: Packet, S> Flows<P, S> {
 
     /// Backlog of one queue.
     #[inline]
-    pub(crate) fn of(&self, flow: u32) -> Backlog {
+    pub(crate) fn backlog_of(&self, flow: u32) -> Backlog {
         self.queues[flow as usize].backlog
     }
 
@@ -225,7 +225,7 @@ impl FlowList {
         let mut place = self.first;
         while let Some(flow) = flows.queues.get(place as usize) {
             let much = measure(flow.backlog);
-            if best.is_none_or(|(most, _)| much > most) {
+            if best.is_none_or(|(maximum, _)| much > maximum) {
                 best = Some((much, place));
             }
             place = flow.next;
@@ -249,7 +249,7 @@ mod tests {
             flows.add(());
         }
         let mut stream = Stream::new(1, "flows");
-        let (mut waiting, mut most) = (0usize, 0usize);
+        let (mut waiting, mut maximum) = (0usize, 0usize);
         for uid in 0..50_000 {
             let flow = stream.below(5) as usize;
             match stream.below(4) {
@@ -279,16 +279,19 @@ mod tests {
                     );
                 }
             }
-            most = most.max(waiting);
+            maximum = maximum.max(waiting);
             assert_eq!(flows.backlog().packets as usize, waiting);
-            assert_eq!(flows.of(flow as u32).packets as usize, plain[flow].len());
+            assert_eq!(
+                flows.backlog_of(flow as u32).packets as usize,
+                plain[flow].len()
+            );
         }
         let mut seen = Vec::new();
         flows.visit(&mut |packet| seen.push(packet.uid));
         assert_eq!(seen, plain.concat_all());
         assert_eq!(
             flows.nodes.len(),
-            most,
+            maximum,
             "no more nodes than packets ever waited"
         );
     }

@@ -36,7 +36,7 @@ crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(FixedDelay::n
 
 /// A delay of `delay`; also used by the network for access delays of single flows.
 pub(crate) fn new<P: Packet>(delay: Span) -> Delay<P> {
-    PerPacket::new(FixedDelay { delay, most: u32::MAX })
+    PerPacket::new(FixedDelay { delay, maximum: u32::MAX })
 }
 
 /// The delay if any number of packets may be in flight; `None` if their number is limited.
@@ -50,13 +50,13 @@ pub(crate) type Delay<P> = PerPacket<P, FixedDelay>;
 #[derive(Clone, Debug)]
 pub(crate) struct FixedDelay {
     delay: Span,
-    most: u32,
+    maximum: u32,
 }
 
 impl FixedDelay {
     fn new(params: &Params) -> Self {
         let DelayParams { delay, limit } = DelayParams::read(params);
-        FixedDelay { delay, most: limit.map_or(u32::MAX, |packets| packets as u32) }
+        FixedDelay { delay, maximum: limit.map_or(u32::MAX, |packets| packets as u32) }
     }
 }
 
@@ -71,7 +71,7 @@ impl<P: Packet> PacketRule<P> for FixedDelay {
     }
 
     fn max_packets(&self) -> u32 {
-        self.most
+        self.maximum
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {

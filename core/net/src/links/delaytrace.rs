@@ -87,8 +87,8 @@ impl<P: Packet> PacketRule<P> for RecordedDelays {
     }
 
     fn propagation(&self) -> Span {
-        let least = self.delays.steps.values.iter().copied().min();
-        Span::from_ns(least.unwrap_or_default())
+        let minimum = self.delays.steps.values.iter().copied().min();
+        Span::from_ns(minimum.unwrap_or_default())
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {

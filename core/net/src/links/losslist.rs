@@ -24,11 +24,11 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(LossList {
-    packets: listed(params),
+    packets: list_packets(params),
     seen: 0,
 }));
 
-fn listed(params: &Params) -> Vec<u64> {
+fn list_packets(params: &Params) -> Vec<u64> {
     let mut packets = params.counts("packets").unwrap_or_default().to_vec();
     packets.sort_unstable();
     packets
@@ -52,7 +52,7 @@ impl<P: Packet> PacketRule<P> for LossList {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        self.packets = listed(params);
+        self.packets = list_packets(params);
         Ok(())
     }
 }

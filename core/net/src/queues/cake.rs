@@ -71,10 +71,10 @@ fn class_of(dscp: u8, classes: usize) -> usize {
 
 crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut chance = setup.stream();
-    let most = setup.hosts.iter().map(|&(a, b)| a.max(b)).max().unwrap_or(0);
+    let maximum = setup.hosts.iter().map(|&(a, b)| a.max(b)).max().unwrap_or(0);
     let mut cake = Cake {
         queues: Flows::new(),
-        tins: std::array::from_fn(|_| Tin::new(usize::from(most) + 1)),
+        tins: std::array::from_fn(|_| Tin::new(usize::from(maximum) + 1)),
         current: 0,
         salt: chance.bits(),
         chance,
@@ -266,7 +266,7 @@ impl<P: Packet> Cake<P> {
         let mut longest: Option<(u64, u32)> = None;
         for list in self.tins.iter().flat_map(|tin| [tin.sparse, tin.bulk]) {
             let found = list.largest(&self.queues, bytes);
-            if found.map(|(most, _)| most) > longest.map(|(most, _)| most) {
+            if found.map(|(maximum, _)| maximum) > longest.map(|(maximum, _)| maximum) {
                 longest = found;
             }
         }
@@ -298,7 +298,7 @@ impl<P: Packet> Cake<P> {
     /// Ends the turn of a queue of class `tin` that has used up what it may send.
     fn end_turn(&mut self, tin: usize, queue: u32, was_new: bool) {
         let hosts = self.queues.state(queue).hosts;
-        let waits = self.queues.of(queue).packets > 0;
+        let waits = self.queues.backlog_of(queue).packets > 0;
         if was_new {
             self.tins[tin].sparse.take(&self.queues);
             self.tins[tin].bulk.append(&mut self.queues, queue);
@@ -348,7 +348,7 @@ impl<P: Packet> Cake<P> {
     /// The oldest packet of a queue that its law does not drop.
     fn let_go(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         while let Some(entry) = self.queues.pop(queue) {
-            let left = self.queues.of(queue);
+            let left = self.queues.backlog_of(queue);
             let (state, chance) = (&mut self.queues.state(queue).cobalt, &mut self.chance);
             let law = |departure: &Departure| state.leaving(&self.set.cobalt, now, departure, chance);
             if let Some(packet) = obey(now, entry, left, outcomes, law) {

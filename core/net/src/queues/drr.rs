@@ -130,7 +130,7 @@ impl<P: Packet> Queue<P> for Drr<P> {
             }
             state.deficit -= size;
             let (_, packet) = self.flows.pop(flow)?;
-            if self.flows.of(flow).packets == 0 {
+            if self.flows.backlog_of(flow).packets == 0 {
                 self.retire();
             }
             return Some(packet);

@@ -72,7 +72,7 @@ impl FqCodelSettings {
         let codel = CodelParams::read(params);
         let params = FqCodelParams::read(params);
         FqCodelSettings {
-            limit: QueueLimit::of(params.memory.get(), params.packets),
+            limit: QueueLimit::from_counts(params.memory.get(), params.packets),
             flows: params.flows as u32,
             quantum: params.quantum.get() as i64,
             drop_batch: params.drop_batch as u32,
@@ -115,13 +115,13 @@ impl<P: Packet> FqCodel<P> {
         let new = self.new.largest(&self.queues, bytes);
         let old = self.old.largest(&self.queues, bytes);
         // Among equals, the queue whose turn comes first.
-        let fattest = if old.map(|(most, _)| most) > new.map(|(most, _)| most) {
+        let fattest = if old.map(|(maximum, _)| maximum) > new.map(|(maximum, _)| maximum) {
             old
         } else {
             new
         };
         let Some((_, queue)) = fattest else { return };
-        let half = self.queues.of(queue).packets.div_ceil(2);
+        let half = self.queues.backlog_of(queue).packets.div_ceil(2);
         for _ in 0..half.min(self.set.drop_batch) {
             if let Some((_, packet)) = self.queues.pop(queue) {
                 outcomes.drop(now, packet, QUEUE_FULL);
@@ -143,7 +143,7 @@ impl<P: Packet> FqCodel<P> {
     /// The next packet that the law of `queue` passes; `None` if the queue is empty.
     fn serve(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         while let Some(entry) = self.queues.pop(queue) {
-            let left = self.queues.of(queue);
+            let left = self.queues.backlog_of(queue);
             let state = &mut self.queues.state(queue).codel;
             let law = |departure: &Departure| state.leaving(&self.set.codel, now, departure);
             if let Some(packet) = obey(now, entry, left, outcomes, law) {

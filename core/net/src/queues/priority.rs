@@ -63,7 +63,7 @@ impl PrioritySettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
         let params = PriorityParams::read(params);
         let bytes = params.bytes.map_or(u64::MAX, Bytes::get);
-        let limit = QueueLimit::of(bytes, params.packets.unwrap_or(u64::MAX));
+        let limit = QueueLimit::from_counts(bytes, params.packets.unwrap_or(u64::MAX));
         let last = params.bands - 1;
         let mut map: [u8; 64] = std::array::from_fn(|dscp| match dscp as u64 {
             CS5.. => 0,

@@ -80,7 +80,7 @@ impl SfqSettings {
         let params = SfqParams::read(params);
         let buckets = params.buckets as u32;
         SfqSettings {
-            limit: QueueLimit::of(params.bytes.map_or(u64::MAX, Bytes::get), params.packets),
+            limit: QueueLimit::from_counts(params.bytes.map_or(u64::MAX, Bytes::get), params.packets),
             depth: params.depth as u32,
             buckets,
             ways: (params.ways as u32).min(buckets),
@@ -122,7 +122,7 @@ impl<P: Packet> Sfq<P> {
         let mut free = None;
         for way in 0..self.set.ways {
             let bucket = (first + way) % self.set.buckets;
-            if self.flows.of(bucket).packets == 0 {
+            if self.flows.backlog_of(bucket).packets == 0 {
                 free = free.or(Some(bucket));
             } else if self.flows.state(bucket).owner == connection {
                 return bucket;
@@ -179,7 +179,7 @@ impl<P: Packet> Queue<P> for Sfq<P> {
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         self.perturb(now);
         let bucket = self.bucket(packet.connection());
-        if self.flows.of(bucket).packets >= self.set.depth {
+        if self.flows.backlog_of(bucket).packets >= self.set.depth {
             return outcomes.drop(now, packet, QUEUE_FULL);
         }
         self.store(bucket, now, packet);
@@ -197,7 +197,7 @@ impl<P: Packet> Queue<P> for Sfq<P> {
 
     fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
         while let Some(bucket) = self.active.first() {
-            let empty = self.flows.of(bucket).packets == 0;
+            let empty = self.flows.backlog_of(bucket).packets == 0;
             let quantum = self.set.quantum;
             let state = self.flows.state(bucket);
             if empty {

@@ -68,8 +68,8 @@ impl StepMarking {
     }
 
     fn exceeded(&self, backlog: Backlog) -> bool {
-        self.0.threshold.is_some_and(|most| u64::from(backlog.packets) > most)
-            || self.0.threshold_bytes.is_some_and(|most| backlog.bytes > most.get())
+        self.0.threshold.is_some_and(|maximum| u64::from(backlog.packets) > maximum)
+            || self.0.threshold_bytes.is_some_and(|maximum| backlog.bytes > maximum.get())
     }
 
     fn signal(&self, ect: bool) -> AqmVerdict {
@@ -87,7 +87,7 @@ impl AqmLaw for StepMarking {
     }
 
     fn leaving(&mut self, _: Time, packet: &Departure) -> AqmVerdict {
-        if self.0.threshold_time.is_some_and(|most| packet.sojourn > most) {
+        if self.0.threshold_time.is_some_and(|maximum| packet.sojourn > maximum) {
             return self.signal(packet.ect);
         }
         AqmVerdict::Pass

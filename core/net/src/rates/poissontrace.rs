@@ -46,7 +46,7 @@ crate::registry::build!(dyn RateServer: |params, setup| {
     let read = trace::named(params, &setup.files, trace::parse_rates)?;
     let RateTrace::Rates { steps, end } = read else {
         let why = "it contains opportunities to send, but rates over time are required";
-        return Err(trace::refused(params, &why));
+        return Err(trace::reject(params, &why));
     };
     let looped = params.read("loop");
     let params = PoissonTraceParams::read(params);

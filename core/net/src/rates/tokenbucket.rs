@@ -210,9 +210,9 @@ mod tests {
                 let mut sum = 0;
                 for (at, size) in &left[first..] {
                     sum += size;
-                    let most = u128::from(burst) * 8_000_000_000
+                    let maximum = u128::from(burst) * 8_000_000_000
                         + u128::from(at - left[first].0) * u128::from(rate);
-                    prop_assert!(sum <= most);
+                    prop_assert!(sum <= maximum);
                 }
             }
         }

@@ -66,7 +66,7 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
                 steps.push((end, 0));
             }
             let table = RateTable::new(&steps, looped.then_some(end));
-            let table = table.map_err(|error| trace::refused(params, &error))?;
+            let table = table.map_err(|error| trace::reject(params, &error))?;
             Ok(Box::new(ScheduledRate::new(table)))
         }
     }

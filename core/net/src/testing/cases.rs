@@ -32,21 +32,21 @@ pub fn cases() -> Vec<Case> {
         let mut behind = bottleneck(&constant, &droptail);
         behind["name"] = json!("forward.1");
         add(&mut cases, entry, |set| {
-            let mut tried = described(entry, set);
+            let mut tried = describe_entry(entry, set);
             tried["name"] = json!("forward.0");
             (json!([tried, behind]), Value::Object(set.clone()))
         });
     }
     for entry in queues::ALL {
         add(&mut cases, entry, |set| {
-            let queue = described(entry, set);
+            let queue = describe_entry(entry, set);
             let change = json!({"queue": set});
             (json!([bottleneck(&constant, &queue), delay]), change)
         });
     }
     for entry in rates::ALL {
         add(&mut cases, entry, |set| {
-            let rate = described(entry, set);
+            let rate = describe_entry(entry, set);
             let change = json!({"rate": rate});
             (json!([bottleneck(&rate, &droptail), delay]), change)
         });
@@ -82,7 +82,7 @@ fn add(
 }
 
 /// An entry with its parameters, as JSON.
-fn described(entry: &Entry, set: &Map<String, Value>) -> Value {
+fn describe_entry(entry: &Entry, set: &Map<String, Value>) -> Value {
     let mut json = set.clone();
     json.insert("kind".to_owned(), json!(entry.name));
     Value::Object(json)

@@ -7,7 +7,7 @@ use narrows_units::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn of(connection: u32, uid: u64) -> TestPacket {
+fn packet_of(connection: u32, uid: u64) -> TestPacket {
     TestPacket {
         connection,
         ..packet(uid, 1500)
@@ -36,7 +36,7 @@ fn shares(
             let packet = TestPacket {
                 route,
                 dscp,
-                ..of(index as u32 + 1, uid)
+                ..packet_of(index as u32 + 1, uid)
             };
             queue.enqueue(Time::from_ns(now), packet, outcomes);
         };
@@ -68,7 +68,7 @@ fn a_hundred_connections_have_a_queue_each() {
     for round in 0..5 {
         for connection in 0..100 {
             let uid = round * 100 + u64::from(connection);
-            queue.arrive(uid, of(connection * 77, uid), &mut log);
+            queue.arrive(uid, packet_of(connection * 77, uid), &mut log);
         }
     }
     while queue.take(1000, &mut log).is_some() {}
@@ -85,12 +85,12 @@ fn a_connection_that_sends_little_is_served_first() {
     let mut queue = real("cake", &json!({}));
     let mut log = Vec::new();
     for uid in 0..20 {
-        queue.arrive(0, of(1, uid), &mut log);
+        queue.arrive(0, packet_of(1, uid), &mut log);
     }
     for now in 1..4 {
         queue.take(now, &mut log);
     }
-    queue.arrive(4, of(2, 100), &mut log);
+    queue.arrive(4, packet_of(2, 100), &mut log);
     queue.take(5, &mut log);
     assert_eq!(order(&log), [0, 1, 2, 100]);
 }
@@ -158,7 +158,10 @@ fn classes_share_by_their_weights() {
 
 /// 1500 bytes every 0.8 ms, each of which takes 1 ms to serve, for `ms`.
 fn overload(ms: u64, ecn: Ecn) -> Vec<(u64, TestPacket)> {
-    let one = |uid: u64| TestPacket { ecn, ..of(1, uid) };
+    let one = |uid: u64| TestPacket {
+        ecn,
+        ..packet_of(1, uid)
+    };
     (1..=ms * 5 / 4)
         .map(|uid| ((uid - 1) * 800_000, one(uid)))
         .collect()
@@ -230,9 +233,9 @@ fn overflow_takes_the_oldest_of_the_longest_and_wakes_blue() {
     let mut queue = real("cake", &json!({"memory": 15_000}));
     let mut log = Vec::new();
     for uid in 1..=10 {
-        queue.arrive(0, of(if uid < 8 { 1 } else { 2 }, uid), &mut log);
+        queue.arrive(0, packet_of(if uid < 8 { 1 } else { 2 }, uid), &mut log);
     }
-    queue.arrive(1, of(2, 11), &mut log);
+    queue.arrive(1, packet_of(2, 11), &mut log);
     assert_eq!(log, [(1, 1, Fate::Dropped("queue_full"))]);
     // Senders that ignore all signals: random drops take over from marks. With an excess of 20 %, overflows raise the
     // probability until it drops about as much as COBALT's schedule leaves.
@@ -278,7 +281,7 @@ fn hosts_are_those_of_the_routes_of_a_network() {
         let route = (uid % 4) as u16;
         let packet = TestPacket {
             route,
-            ..of(u32::from(route) + 1, uid)
+            ..packet_of(u32::from(route) + 1, uid)
         };
         network.push(Time::ZERO, packet, &mut outcomes);
     }

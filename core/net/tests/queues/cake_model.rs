@@ -152,12 +152,12 @@ impl Machine for Model {
         while self.own.values().map(Own::bytes).sum::<u32>() > self.memory {
             // Among equals, the one whose turn comes first.
             let turns = || self.new.iter().chain(&self.old);
-            let most = turns()
+            let maximum = turns()
                 .map(|number| self.own[number].bytes())
                 .max()
                 .unwrap();
             let longest = *turns()
-                .find(|number| self.own[number].bytes() == most)
+                .find(|number| self.own[number].bytes() == maximum)
                 .unwrap();
             let own = self.own.get_mut(&longest).unwrap();
             if now > own.blue_at + TARGET {

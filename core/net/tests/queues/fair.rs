@@ -5,7 +5,7 @@ use narrows_net::testing::TestPacket;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 
-fn of(connection: u32, uid: u64, size: u32) -> TestPacket {
+fn packet_of(connection: u32, uid: u64, size: u32) -> TestPacket {
     TestPacket {
         connection,
         ..packet(uid, size)
@@ -24,7 +24,7 @@ enum Rule {
 /// One queue for each connection, and the order of turns.
 struct Model {
     rule: Rule,
-    most: usize,
+    maximum: usize,
     queues: BTreeMap<u32, VecDeque<TestPacket>>,
     turns: VecDeque<(u32, i64, bool)>,
 }
@@ -38,7 +38,7 @@ impl Machine for Model {
             self.turns.push_back((number, credit, false));
         }
         let total: usize = self.queues.values().map(VecDeque::len).sum();
-        if total > self.most {
+        if total > self.maximum {
             let length = |number: u32| -> u64 {
                 let packets = &self.queues[&number];
                 match self.rule {
@@ -101,11 +101,11 @@ impl Machine for Model {
 #[test]
 fn decide_as_described() {
     for (rule, kind) in [(Rule::Sfq, "sfq"), (Rule::Drr, "drr")] {
-        for most in [127, 20] {
-            let params = json!({"packets": most});
+        for maximum in [127, 20] {
+            let params = json!({"packets": maximum});
             let model = || Model {
                 rule,
-                most,
+                maximum,
                 queues: BTreeMap::new(),
                 turns: VecDeque::new(),
             };
@@ -123,9 +123,9 @@ fn deficits_are_kept_as_worked_out_by_hand() {
     let mut queue = real("drr", &json!({"quantum": 1000}));
     let mut log = Vec::new();
     for uid in 0..4 {
-        queue.arrive(0, of(1, 10 + uid, 600), &mut log);
-        queue.arrive(0, of(2, 20 + uid, 800), &mut log);
-        queue.arrive(0, of(3, 30 + uid, 2000), &mut log);
+        queue.arrive(0, packet_of(1, 10 + uid, 600), &mut log);
+        queue.arrive(0, packet_of(2, 20 + uid, 800), &mut log);
+        queue.arrive(0, packet_of(3, 30 + uid, 2000), &mut log);
     }
     for _ in 0..8 {
         queue.take(0, &mut log);
@@ -150,7 +150,7 @@ fn eleven_connections_get_equal_shares_of_an_overloaded_link() {
         let mut uid = 0;
         let mut send = |queue: &mut crate::harness::Real, at, connection, log: &mut Vec<Event>| {
             uid += 1;
-            queue.arrive(at, of(connection, uid, 1500), log);
+            queue.arrive(at, packet_of(connection, uid, 1500), log);
         };
         for connection in 1..=10 {
             for _ in 0..10 {
@@ -195,10 +195,10 @@ fn bytes_are_shared_not_packets() {
         let mut queue = real(kind, &params);
         let mut log = Vec::new();
         for uid in 0..120 {
-            queue.arrive(0, of(1, uid, 1500), &mut log);
+            queue.arrive(0, packet_of(1, uid, 1500), &mut log);
         }
         for uid in 0..15 * 120 {
-            queue.arrive(0, of(2, 1_000 + uid, 100), &mut log);
+            queue.arrive(0, packet_of(2, 1_000 + uid, 100), &mut log);
         }
         let mut bytes = [0_u32; 3];
         for _ in 0..800 {
@@ -223,7 +223,7 @@ fn runs_with_collisions(ways: u32) -> usize {
             for connection in 1..=11 {
                 for uid in 0..2 {
                     let uid = u64::from(connection * 10 + uid);
-                    queue.enqueue(Time::ZERO, of(connection, uid, 1500), &mut outcomes);
+                    queue.enqueue(Time::ZERO, packet_of(connection, uid, 1500), &mut outcomes);
                 }
             }
             // In the first round every queue sends one packet.
@@ -252,7 +252,7 @@ fn a_new_hash_keeps_the_order_of_each_connection() {
         &json!({"perturb": 10 * MS, "packets": 10_000, "buckets": 16, "ways": 1}),
     );
     let script: Vec<_> = (0..4_000_u64)
-        .map(|uid| (uid * MS / 2, of((uid % 12) as u32, uid, 1500)))
+        .map(|uid| (uid * MS / 2, packet_of((uid % 12) as u32, uid, 1500)))
         .collect();
     let log = play(&mut queue, &script, RATE);
     let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
@@ -268,8 +268,8 @@ fn the_depth_of_a_queue_is_limited() {
     let mut queue = real("sfq", &json!({"depth": 3}));
     let mut log = Vec::new();
     for uid in 0..5 {
-        queue.arrive(0, of(1, uid, 1500), &mut log);
+        queue.arrive(0, packet_of(1, uid, 1500), &mut log);
     }
-    queue.arrive(0, of(2, 10, 1500), &mut log);
+    queue.arrive(0, packet_of(2, 10, 1500), &mut log);
     assert_eq!(log.len(), 2, "3 and 4 found three before them");
 }

@@ -13,17 +13,17 @@ struct Model {
     queues: BTreeMap<u32, (codel::Model, i64)>,
     new: Vec<u32>,
     old: Vec<u32>,
-    most: usize,
+    maximum: usize,
     came_as: BTreeMap<u64, Ecn>,
 }
 
 impl Model {
-    fn new(most: usize) -> Self {
+    fn new(maximum: usize) -> Self {
         Model {
             queues: BTreeMap::new(),
             new: Vec::new(),
             old: Vec::new(),
-            most,
+            maximum,
             came_as: BTreeMap::new(),
         }
     }
@@ -45,15 +45,18 @@ impl Machine for Model {
             .values()
             .map(|(queue, _)| queue.queue.len())
             .sum();
-        if total > self.most {
+        if total > self.maximum {
             // Among equals, the one whose turn comes first.
             let turns: Vec<u32> = self.new.iter().chain(&self.old).copied().collect();
             let bytes = |number: &u32| -> u32 {
                 let packets = &self.queues[number].0.queue;
                 packets.iter().map(|(_, packet)| packet.size).sum()
             };
-            let most = turns.iter().map(bytes).max().unwrap();
-            let fattest = *turns.iter().find(|number| bytes(number) == most).unwrap();
+            let maximum = turns.iter().map(bytes).max().unwrap();
+            let fattest = *turns
+                .iter()
+                .find(|number| bytes(number) == maximum)
+                .unwrap();
             let packets = &mut self.queues.get_mut(&fattest).unwrap().0.queue;
             let batch = packets.len().div_ceil(2).min(64);
             for (_, packet) in packets.drain(..batch) {
@@ -96,11 +99,14 @@ impl Machine for Model {
 
 #[test]
 fn decides_as_the_rfc_describes() {
-    for most in [10_240, 100] {
-        let params = json!({"packets": most, "flows": 65_536});
-        let (drops, marks) = compare(|| real("fqcodel", &params), || Box::new(Model::new(most)));
+    for maximum in [10_240, 100] {
+        let params = json!({"packets": maximum, "flows": 65_536});
+        let (drops, marks) = compare(
+            || real("fqcodel", &params),
+            || Box::new(Model::new(maximum)),
+        );
         assert!(drops > 200, "{drops} drops");
-        assert!(marks > 100 || most == 100, "{marks} marks");
+        assert!(marks > 100 || maximum == 100, "{marks} marks");
     }
 }
 
@@ -124,7 +130,7 @@ fn one_bucket_is_one_codel_queue() {
     assert_eq!(one, plain);
 }
 
-fn of(connection: u32, uid: u64, size: u32) -> TestPacket {
+fn packet_of(connection: u32, uid: u64, size: u32) -> TestPacket {
     TestPacket {
         connection,
         ..packet(uid, size)
@@ -139,12 +145,12 @@ fn a_sparse_connection_is_served_first() {
     let mut queue = real("fqcodel", &json!({}));
     let mut log = Vec::new();
     for uid in 0..5 {
-        queue.arrive(0, of(1, 10 + uid, 1500), &mut log);
-        queue.arrive(0, of(2, 20 + uid, 1500), &mut log);
+        queue.arrive(0, packet_of(1, 10 + uid, 1500), &mut log);
+        queue.arrive(0, packet_of(2, 20 + uid, 1500), &mut log);
     }
     queue.take(MS, &mut log);
     queue.take(2 * MS, &mut log);
-    queue.arrive(2 * MS, of(3, 30, 100), &mut log);
+    queue.arrive(2 * MS, packet_of(3, 30, 100), &mut log);
     for at in 3..12 {
         queue.take(at * MS, &mut log);
     }
@@ -159,14 +165,14 @@ fn an_emptied_new_queue_waits_a_round_among_the_old_ones() {
     let mut queue = real("fqcodel", &json!({}));
     let mut log = Vec::new();
     for uid in 10..18 {
-        queue.arrive(0, of(1, uid, 500), &mut log);
+        queue.arrive(0, packet_of(1, uid, 500), &mut log);
     }
     queue.take(0, &mut log);
-    queue.arrive(0, of(3, 30, 1000), &mut log);
+    queue.arrive(0, packet_of(3, 30, 1000), &mut log);
     for _ in 0..4 {
         queue.take(0, &mut log);
     }
-    queue.arrive(0, of(3, 31, 1000), &mut log);
+    queue.arrive(0, packet_of(3, 31, 1000), &mut log);
     for _ in 0..5 {
         queue.take(0, &mut log);
     }
@@ -178,19 +184,19 @@ fn overload_drops_a_batch_from_the_head_of_the_fattest_queue() {
     let mut queue = real("fqcodel", &json!({"packets": 200}));
     let mut log = Vec::new();
     for uid in 0..50 {
-        queue.arrive(0, of(1, uid, 1500), &mut log);
+        queue.arrive(0, packet_of(1, uid, 1500), &mut log);
     }
     for uid in 1000..1150 {
-        queue.arrive(0, of(2, uid, 1500), &mut log);
+        queue.arrive(0, packet_of(2, uid, 1500), &mut log);
     }
     assert!(log.is_empty());
-    queue.arrive(0, of(1, 50, 1500), &mut log);
+    queue.arrive(0, packet_of(1, 50, 1500), &mut log);
     let dropped: Vec<u64> = log.iter().map(|(_, uid, _)| *uid).collect();
     assert_eq!(dropped, (1000..1064).collect::<Vec<_>>(), "64 of 150");
     log.clear();
     let mut queue = real("fqcodel", &json!({"memory": 15_000}));
     for uid in 0..11 {
-        queue.arrive(0, of(1, uid, 1500), &mut log);
+        queue.arrive(0, packet_of(1, uid, 1500), &mut log);
     }
     assert_eq!(log.len(), 6, "half of eleven, from the head");
 }

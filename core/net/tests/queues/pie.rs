@@ -11,7 +11,7 @@ use serde_json::json;
 struct Model {
     queue: Vec<(u64, TestPacket)>,
     random: Stream,
-    most: usize,
+    maximum: usize,
     derandomize: bool,
     timer: u64,
     drop_prob: f64,
@@ -25,11 +25,11 @@ const QDELAY_REF: f64 = 15.0;
 const T_UPDATE: u64 = 15 * MS;
 
 impl Model {
-    fn new(most: usize, derandomize: bool) -> Self {
+    fn new(maximum: usize, derandomize: bool) -> Self {
         Model {
             queue: Vec::new(),
             random: chance(),
-            most,
+            maximum,
             derandomize,
             timer: T_UPDATE,
             drop_prob: 0.0,
@@ -92,7 +92,7 @@ impl Model {
 impl Machine for Model {
     fn arrive(&mut self, now: u64, mut packet: TestPacket, log: &mut Vec<Event>) {
         self.run_timer(now);
-        if self.queue.len() >= self.most {
+        if self.queue.len() >= self.maximum {
             self.accu_prob = 0.0;
             log.push((now, packet.uid, Fate::Dropped("queue_full")));
             return;
@@ -134,11 +134,11 @@ impl Machine for Model {
 #[test]
 fn decides_as_the_pseudo_code_does() {
     for derandomize in [true, false] {
-        for most in [40, 100_000] {
-            let params = json!({"packets": most, "derandomize": derandomize});
+        for maximum in [40, 100_000] {
+            let params = json!({"packets": maximum, "derandomize": derandomize});
             let (drops, marks) = compare(
                 || real("pie", &params),
-                || Box::new(Model::new(most, derandomize)),
+                || Box::new(Model::new(maximum, derandomize)),
             );
             assert!(drops > 100, "{drops} drops");
             assert!(marks > 20, "{marks} marks");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 struct Model {
     queue: Vec<(u64, TestPacket)>,
     random: Stream,
-    most: u64,
+    maximum: u64,
     bytes: bool,
     min_th: f64,
     max_th: f64,
@@ -42,7 +42,7 @@ impl Model {
         Model {
             queue: Vec::new(),
             random: chance(),
-            most: if bytes {
+            maximum: if bytes {
                 params["bytes"].as_u64().unwrap()
             } else {
                 params["packets"].as_u64().unwrap()
@@ -128,7 +128,7 @@ impl Machine for Model {
         } else {
             1
         };
-        let room = self.length() + size <= self.most;
+        let room = self.length() + size <= self.maximum;
         if self.marks(now, packet.size) {
             if packet.ecn == Ecn::NotEct {
                 log.push((now, packet.uid, Fate::Dropped("red_early")));

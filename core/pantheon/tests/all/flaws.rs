@@ -182,7 +182,7 @@ fn lines_out_of_the_order_of_time_are_told_and_counted_by_time() {
         told,
         "x:6: this line is 10.000 ms earlier than one above it"
     );
-    let found = Statistics::of(&reading.link).unwrap();
+    let found = Statistics::compute(&reading.link).unwrap();
     // 3000 bytes within 10 ms, and opportunities for 4500 within 20 ms.
     assert!((found.total.throughput_mbps - 2.4).abs() < 1e-12);
     assert!((found.flows[&1].throughput_mbps - 2.4).abs() < 1e-12);

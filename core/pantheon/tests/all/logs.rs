@@ -151,8 +151,8 @@ proptest! {
             prop_assert_eq!(found.sent, known.sent, "each arrival finds its own packet");
         }
 
-        let statistics = Statistics::of(&all);
-        prop_assert_eq!(&statistics, &Statistics::of(&again.link));
+        let statistics = Statistics::compute(&all);
+        prop_assert_eq!(&statistics, &Statistics::compute(&again.link));
         let Some(statistics) = statistics else {
             prop_assert!(slowly(&[&one, &two]).1.is_none());
             return Ok(());
@@ -209,7 +209,7 @@ proptest! {
             for body in [&noise[..], text.as_bytes()] {
                 let all = [head.as_bytes(), body].concat();
                 if let Ok(reading) = read_merged("log", &all, lenient) {
-                    let _ = (Statistics::of(&reading.link), write_merged(&reading.link));
+                    let _ = (Statistics::compute(&reading.link), write_merged(&reading.link));
                 }
                 let side = if lenient { RawLogSide::Egress } else { RawLogSide::Ingress };
                 if let Ok(log) = read_tunnel("log", &all, side, lenient) {

@@ -61,11 +61,11 @@ fn log(base: &str, packets: &[Packet], offered: &[i64], blur: &[i64], step: i64)
     format!("# init timestamp: {base}\n{rows}")
 }
 
-fn packets(least: i64) -> impl Strategy<Value = Vec<Packet>> {
+fn packets(minimum: i64) -> impl Strategy<Value = Vec<Packet>> {
     let arrivals = prop_oneof![
-        6 => prop::collection::vec(least..least + 90_000, 1..2),
+        6 => prop::collection::vec(minimum..minimum + 90_000, 1..2),
         2 => Just(Vec::new()),
-        1 => prop::collection::vec(least..least + 90_000, 2..4),
+        1 => prop::collection::vec(minimum..minimum + 90_000, 2..4),
     ];
     let one = (
         1_u16..4,

@@ -41,8 +41,8 @@ impl Measure {
 impl Cell {
     /// The measured part of the time during which all flows under test are meant to run.
     pub fn shared_span_ns(&self) -> Option<(u64, u64)> {
-        let from = self.tested().map(|flow| flow.start_ns).max()?;
-        let to = self.tested().map(|flow| flow.stop_ns).min()?;
+        let from = self.flows_under_test().map(|flow| flow.start_ns).max()?;
+        let to = self.flows_under_test().map(|flow| flow.stop_ns).min()?;
         let (first, last) = self.measure.span_ns().unwrap_or((0, u64::MAX));
         let (from, to) = (from.max(first), to.min(last).min(self.duration_ns));
         (from < to).then_some((from, to))

@@ -237,7 +237,7 @@ impl Cell {
     }
 
     /// The flows under test.
-    pub fn tested(&self) -> impl Iterator<Item = &CellFlow> {
+    pub fn flows_under_test(&self) -> impl Iterator<Item = &CellFlow> {
         self.flows.iter().filter(|flow| !flow.background)
     }
 }

@@ -19,10 +19,10 @@ pub struct RateLaw {
 impl RateLaw {
     /// A constant rate.
     pub fn constant(bps: u64) -> Self {
-        Self::of(vec![(0, bps)])
+        Self::from_pieces(vec![(0, bps)])
     }
 
-    fn of(pieces: Vec<(u64, u64)>) -> Self {
+    fn from_pieces(pieces: Vec<(u64, u64)>) -> Self {
         let mut sum = 0;
         let mut work = vec![0];
         for pair in pieces.windows(2) {
@@ -60,7 +60,7 @@ impl RateLaw {
         pieces.dedup_by(|later, earlier| {
             later.0 == earlier.0 || later.1 == earlier.1 && !new_server(later.0)
         });
-        Ok(Self::of(pieces))
+        Ok(Self::from_pieces(pieces))
     }
 
     /// The rate, if it is the same at all times.
@@ -71,12 +71,12 @@ impl RateLaw {
     }
 
     /// The largest rate in bit/s.
-    pub fn most(&self) -> u64 {
+    pub fn max_bps(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.1).max().unwrap_or(0)
     }
 
     /// The smallest rate above zero in bit/s.
-    pub fn least(&self) -> u64 {
+    pub fn min_bps(&self) -> u64 {
         let rates = self.pieces.iter().map(|piece| piece.1);
         rates.filter(|&rate| rate > 0).min().unwrap_or(0)
     }
@@ -182,7 +182,10 @@ mod tests {
         assert_eq!(law.time_of(5_500), Some(5));
         assert_eq!(law.time_of(10_001), Some(30));
         assert_eq!(law.time_of(14_000), Some(32));
-        assert_eq!((law.most(), law.least(), law.steady()), (2000, 1000, None));
+        assert_eq!(
+            (law.max_bps(), law.min_bps(), law.steady()),
+            (2000, 1000, None)
+        );
         let never = json!({"kind": "steps", "steps": [[0, 1000], [10, 0]]});
         assert_eq!(
             RateLaw::read(&never, &[], 100).unwrap().time_of(10_001),

@@ -42,7 +42,7 @@ impl BinSeries {
     /// All bins, with their indices.
     pub(super) fn each(&self) -> impl Iterator<Item = (usize, BinRow)> + '_ {
         let blocks = 0..self.packed.len();
-        let packed = blocks.flat_map(|block| self.unpacked(block));
+        let packed = blocks.flat_map(|block| self.unpack(block));
         packed.chain(self.open.iter().cloned()).enumerate()
     }
 
@@ -60,7 +60,7 @@ impl BinSeries {
         // The packet was in flight for longer than the open bins span.
         let from = place / BLOCK;
         let blocks = from..self.packed.len();
-        let mut opened: Vec<BinRow> = blocks.flat_map(|block| self.unpacked(block)).collect();
+        let mut opened: Vec<BinRow> = blocks.flat_map(|block| self.unpack(block)).collect();
         opened.append(&mut self.open);
         self.open = opened;
         self.packed.truncate(from);
@@ -79,7 +79,7 @@ impl BinSeries {
         self.first_open += BLOCK;
     }
 
-    fn unpacked(&self, block: usize) -> impl Iterator<Item = BinRow> + '_ {
+    fn unpack(&self, block: usize) -> impl Iterator<Item = BinRow> + '_ {
         let mut bytes = &self.packed[block][..];
         (block * BLOCK..(block + 1) * BLOCK).map(move |place| {
             bin_of(
@@ -107,7 +107,7 @@ fn numbers(bin: &BinRow, start: u64) -> [u64; 9] {
 }
 
 fn bin_of(numbers: [u64; 9], start: u64) -> BinRow {
-    let time = |told: u64| told.checked_sub(1).map(|since| start + since);
+    let time = |offset: u64| offset.checked_sub(1).map(|since| start + since);
     let [
         sent,
         sent_bytes,
@@ -180,8 +180,8 @@ mod tests {
                     (bin.first_arrival_ns, bin.last_arrival_ns) = (at, at);
                 }
             }
-            let found: Vec<_> = series.each().collect();
-            prop_assert_eq!(found, plain.into_iter().enumerate().collect::<Vec<_>>());
+            let unpacked_bins: Vec<_> = series.each().collect();
+            prop_assert_eq!(unpacked_bins, plain.into_iter().enumerate().collect::<Vec<_>>());
         }
     }
 

@@ -62,7 +62,7 @@ fn times(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
         KeptTransfers::None => {
             return Err("the scenario does not record transfers (transfers: none)".into());
         }
-        KeptTransfers::Bins => return binned(subject),
+        KeptTransfers::Bins => return times_from_bins(subject),
         KeptTransfers::All => {}
     }
     let mut complete = Vec::new();
@@ -77,7 +77,7 @@ fn times(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
 }
 
 /// The same, from histograms.
-fn binned(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
+fn times_from_bins(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
     let mut buckets = Vec::new();
     let (mut sum, mut open) = (0_u128, 0_u64);
     for row in subject.completions() {

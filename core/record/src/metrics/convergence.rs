@@ -78,7 +78,7 @@ fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize
     if subject.traffic().count() < 2 {
         return Err("there is only one flow".into());
     }
-    let starts = subject.cell.tested().map(|flow| flow.start_ns);
+    let starts = subject.cell.flows_under_test().map(|flow| flow.start_ns);
     let shared = subject.cell.shared_span_ns();
     if let (Some(began), Some((from, _))) = (starts.max(), shared)
         && began < from

@@ -53,7 +53,7 @@ fn sum(sinks: &[&ReceiverCounters], count: fn(&ReceiverCounters) -> Option<u64>)
     sinks.iter().filter_map(|sink| count(sink)).sum::<u64>() as f64
 }
 
-fn received(sinks: &[&ReceiverCounters]) -> f64 {
+fn count_received(sinks: &[&ReceiverCounters]) -> f64 {
     // A duplicated datagram counts as one arrival.
     let again = sum(sinks, |sink| sink.duplicate_datagrams);
     (sum(sinks, |sink| sink.received_packets) - again).max(0.0)
@@ -62,7 +62,7 @@ fn received(sinks: &[&ReceiverCounters]) -> f64 {
 fn loss(subject: &Subject<'_>) -> Measured {
     let sinks = sinks(subject)?;
     let lost = sum(&sinks, |sink| sink.lost_datagrams);
-    match lost + received(&sinks) {
+    match lost + count_received(&sinks) {
         0.0 => Err("no datagram came".into()),
         total => Ok(lost / total),
     }
@@ -70,7 +70,7 @@ fn loss(subject: &Subject<'_>) -> Measured {
 
 fn out_of_order(subject: &Subject<'_>) -> Measured {
     let sinks = sinks(subject)?;
-    match received(&sinks) {
+    match count_received(&sinks) {
         0.0 => Err("no datagram came".into()),
         came => Ok(sum(&sinks, |sink| sink.out_of_order_datagrams) / came),
     }

@@ -53,11 +53,11 @@ fn share(subject: &Subject<'_>) -> Measured {
 
 fn total(subject: &Subject<'_>) -> Result<Freezes, String> {
     let mut sum = Freezes::default();
-    for one in subject.frames()? {
-        let found = freezes(&one);
-        sum.count += found.count;
-        sum.frozen_ns += found.frozen_ns;
-        sum.shown_ns += found.shown_ns;
+    for flow_frames in subject.frames()? {
+        let result = freezes(&flow_frames);
+        sum.count += result.count;
+        sum.frozen_ns += result.frozen_ns;
+        sum.shown_ns += result.shown_ns;
     }
     Ok(sum)
 }
@@ -69,7 +69,7 @@ fn freezes(flow: &FramesOfFlow<'_>) -> Freezes {
         .filter(|(at, _)| *at <= flow.stop_ns)
         .collect();
     whole.sort_unstable();
-    let mut found = Freezes::default();
+    let mut result = Freezes::default();
     let mut usual: VecDeque<u64> = VecDeque::with_capacity(WINDOW);
     let mut last: Option<(u64, u64)> = None;
     for (at, frame) in whole.into_iter().chain([(flow.stop_ns, u64::MAX)]) {
@@ -85,16 +85,16 @@ fn freezes(flow: &FramesOfFlow<'_>) -> Freezes {
         if usual.len() >= MIN_INTERVALS {
             let mean = usual.iter().sum::<u64>() / usual.len() as u64;
             if interval >= (3 * mean).max(mean + MORE_NS) {
-                found.count += 1;
-                found.frozen_ns += interval;
+                result.count += 1;
+                result.frozen_ns += interval;
             }
         }
         if usual.len() == WINDOW {
             usual.pop_front();
         }
         usual.push_back(interval);
-        found.shown_ns += interval;
+        result.shown_ns += interval;
         last = Some((at, frame));
     }
-    found
+    result
 }

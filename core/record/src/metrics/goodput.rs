@@ -17,7 +17,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
 
 fn compute(subject: &Subject<'_>) -> Measured {
     if subject.whole_run().is_err() {
-        return of_a_part(subject);
+        return measure_part(subject);
     }
     let span = match subject.active_ns() {
         Some(span) => span,
@@ -33,7 +33,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
 }
 
 /// The sum over flows, each over the time between its samples.
-fn of_a_part(subject: &Subject<'_>) -> Measured {
+fn measure_part(subject: &Subject<'_>) -> Measured {
     let mut sum = 0.0;
     for (_, states) in subject.states() {
         let missing = "the sender reported fewer than two states in the part that is measured";

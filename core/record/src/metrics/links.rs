@@ -1,13 +1,13 @@
 //! Traffic and drops of single bottlenecks, computed from packets or bins.
 //!
-//! The time at which a packet passed follows from its row ([`crate::passes`]); acknowledgements count like data. Bins
+//! The time at which a packet passed follows from its row ([`crate::link_passes`]); acknowledgements count like data. Bins
 //! count as a whole, by the time of arrival; packets that were dropped behind the bottleneck are not counted, because
 //! bins do not say where a packet was dropped.
 
 use super::traffic::count_second;
 use crate::cell::{Cell, CellElement, CellFraming};
+use crate::link_passes::LinkPass;
 use crate::log::Chunk;
-use crate::passes::LinkPass;
 use crate::schema::{BinRow, Direction};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Links<'a> {
     cell: &'a Cell,
     elements: Vec<&'a CellElement>,
     framing: Vec<CellFraming>,
-    found: Vec<LinkTraffic>,
+    totals: Vec<LinkTraffic>,
     /// By flow and direction: the index of each bottleneck on the path, and how it is passed.
     ways: BTreeMap<(u16, Direction), Vec<(usize, LinkPass)>>,
     shared: (u64, u64),
@@ -45,7 +45,7 @@ impl<'a> Links<'a> {
     pub(super) fn new(cell: &'a Cell, single_packets: bool) -> Self {
         let part = cell.measure.span_ns().is_some();
         let on_the_way = |element: &CellElement| {
-            cell.tested().any(|flow| {
+            cell.flows_under_test().any(|flow| {
                 let mut way = cell.elements(flow.flow, flow.direction);
                 way.any(|passed| passed.label() == element.label())
             })
@@ -64,7 +64,7 @@ impl<'a> Links<'a> {
         };
         Links {
             cell,
-            found: elements.iter().map(none).collect(),
+            totals: elements.iter().map(none).collect(),
             framing: elements.iter().map(|element| element.framing()).collect(),
             elements,
             ways: BTreeMap::new(),
@@ -100,10 +100,10 @@ impl<'a> Links<'a> {
             let Some(outcome) = pass.outcome(chunk, i) else {
                 continue;
             };
-            let found = &mut self.found[*link];
+            let totals = &mut self.totals[*link];
             let came = outcome.here || outcome.passed_ns.is_some();
             if came && self.cell.measure.counts(outcome.reached_ns) {
-                let (came, dropped) = found.drops.get_or_insert_default();
+                let (came, dropped) = totals.drops.get_or_insert_default();
                 *came += 1;
                 *dropped += u64::from(outcome.dropped);
             }
@@ -111,8 +111,8 @@ impl<'a> Links<'a> {
                 && self.cell.measure.counts(time)
             {
                 let wire = self.framing[*link].wire_bytes(size);
-                found.carried((time, time), size, wire);
-                count_second(&mut found.seconds, time, self.shared, wire);
+                totals.add_carried((time, time), size, wire);
+                count_second(&mut totals.seconds, time, self.shared, wire);
             }
         }
     }
@@ -126,20 +126,20 @@ impl<'a> Links<'a> {
         for (link, _) in Self::way(&mut self.ways, self.cell, &self.elements, key) {
             let framing = self.framing[*link];
             let wire = mean_wire_bytes(framing, row.arrived_bytes, row.arrived_packets) as u64;
-            let found = &mut self.found[*link];
-            found.carried((first, last), row.arrived_bytes, wire);
-            count_second(&mut found.seconds, row.bin_ns, self.shared, wire);
+            let totals = &mut self.totals[*link];
+            totals.add_carried((first, last), row.arrived_bytes, wire);
+            count_second(&mut totals.seconds, row.bin_ns, self.shared, wire);
         }
     }
 
     /// The traffic of each bottleneck.
     pub(super) fn finish(self) -> Vec<LinkTraffic> {
-        self.found
+        self.totals
     }
 }
 
 impl LinkTraffic {
-    fn carried(&mut self, (first, last): (u64, u64), bytes: u64, wire: u64) {
+    fn add_carried(&mut self, (first, last): (u64, u64), bytes: u64, wire: u64) {
         self.carried_bytes += bytes;
         self.wire_bytes += wire;
         let (low, high) = self.passed_ns.unwrap_or((first, last));

@@ -92,7 +92,7 @@ pub(super) struct Congestion {
 /// The congestion events while all flows under test run. They are the same for every subject of a record, and finding
 /// them requires all flows.
 fn congestion(subject: &Subject<'_>) -> Result<Congestion, String> {
-    let tested: Vec<(&FlowTraffic, &StatesOfFlow)> = subject.tested().collect();
+    let tested: Vec<(&FlowTraffic, &StatesOfFlow)> = subject.flows_under_test().collect();
     if tested.len() < 2 {
         return Err("there is only one flow".into());
     }
@@ -105,7 +105,7 @@ fn congestion(subject: &Subject<'_>) -> Result<Congestion, String> {
         begun.extend(within.map(|event| (event.at_ns, place)));
     }
     begun.sort_unstable();
-    let mut found = Congestion {
+    let mut statistics = Congestion {
         events: 0,
         hits: vec![0; tested.len()],
     };
@@ -113,32 +113,32 @@ fn congestion(subject: &Subject<'_>) -> Result<Congestion, String> {
     let mut last = vec![0; tested.len()];
     let mut over = 0;
     for (at, place) in begun {
-        if found.events == 0 || at > over {
+        if statistics.events == 0 || at > over {
             let rtts = tested.iter();
             let longest = rtts.map(|(flow, states)| rtt_ns(subject, flow, states, at));
             over = at.saturating_add(longest.max().unwrap_or(0));
-            found.events += 1;
+            statistics.events += 1;
         }
-        if last[place] != found.events {
-            last[place] = found.events;
-            found.hits[place] += 1;
+        if last[place] != statistics.events {
+            last[place] = statistics.events;
+            statistics.hits[place] += 1;
         }
     }
-    if found.events == 0 {
+    if statistics.events == 0 {
         return Err("no flow lost packets while all ran".into());
     }
-    Ok(found)
+    Ok(statistics)
 }
 
 fn synchronisation(subject: &Subject<'_>) -> Measured {
     if subject.is_background() {
         return Err("it is traffic that is not under test".into());
     }
-    let found = subject.congestion.get_or_init(|| congestion(subject));
-    let Congestion { events, hits } = found.as_ref().map_err(String::clone)?;
+    let statistics = subject.congestion.get_or_init(|| congestion(subject));
+    let Congestion { events, hits } = statistics.as_ref().map_err(String::clone)?;
     let sum = match subject.flow {
         Some(number) => {
-            let place = subject.tested().position(|(t, _)| t.flow == number);
+            let place = subject.flows_under_test().position(|(t, _)| t.flow == number);
             place.map_or(0.0, |place| hits[place] as f64)
         }
         None => hits.iter().sum::<usize>() as f64 / hits.len() as f64,

@@ -11,7 +11,7 @@ const SENT: Metric = Metric {
     label: "media bitrate",
     definition: "Bits of the frames that were sent completely, without any header, divided by the time for which the flow ran; summed over flows.",
     source: "RFC 8867, section 4.1 (sending rate), of the media",
-    compute: sent,
+    compute: sent_rate,
     ..Metric::RATE
 };
 
@@ -24,7 +24,7 @@ const TARGET: Metric = Metric {
     ..SENT
 };
 
-fn sent(subject: &Subject<'_>) -> Measured {
+fn sent_rate(subject: &Subject<'_>) -> Measured {
     let mut sum = 0.0;
     for one in subject.frames()? {
         let rows = one.rows.iter().filter(|row| !row.discarded);

@@ -195,7 +195,7 @@ impl Metric {
     }
 
     /// The value for `subject`.
-    pub fn of(&self, subject: &Subject<'_>) -> Measured {
+    pub fn value(&self, subject: &Subject<'_>) -> Measured {
         self.fits(subject)?;
         (self.compute)(subject)
     }
@@ -253,15 +253,15 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
         }
     };
     for (index, flow) in record.cell.flows.iter().enumerate() {
-        let subject = Subject::of_flow(&material, index);
+        let subject = Subject::for_flow(&material, index);
         add(&subject, &flow.scheme, flow.background);
     }
-    let all = Subject::of_all(&material);
+    let all = Subject::for_all(&material);
     add(&all, &record.cell.scheme, false);
     let mut result = json!({ "span_ns": all.span_ns().ok(), "flows": rows, "absent": absent });
     let named = &record.cell.measure.links;
     if !named.is_empty() {
-        let links = named.iter().map(|name| of_link(&material, name));
+        let links = named.iter().map(|name| measure_link(&material, name));
         result["links"] = links.collect::<Result<Vec<Value>, RecordError>>()?.into();
     }
     Ok(result)
@@ -274,7 +274,7 @@ fn values(
 ) -> (Map<String, Value>, Map<String, Value>) {
     let (mut values, mut reasons) = (Map::new(), Map::new());
     for metric in metrics {
-        let value = metric.of(subject).map_or_else(
+        let value = metric.value(subject).map_or_else(
             |reason| {
                 reasons.insert(metric.name.into(), json!(reason));
                 Value::Null
@@ -287,13 +287,13 @@ fn values(
 }
 
 /// The metrics of one bottleneck that are defined for it.
-fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
+fn measure_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
     let mut links = material.traffic.links.iter();
     let link = links.find(|link| link.name == name).ok_or_else(|| {
         let problem = format!("the cell measures {name}, which is not an element of its network");
         RecordError::data(RUN_FILE, problem)
     })?;
-    let subject = Subject::of_link(material, link);
+    let subject = Subject::for_link(material, link);
     let defined = metrics().filter(|metric| metric.fits(&subject).is_ok());
     let (values, reasons) = values(defined, &subject);
     Ok(json!({"link": name, "metrics": values, "absent": reasons}))

@@ -9,7 +9,7 @@ use super::{DelayDistribution, Measured, Metric, Subject};
 
 const BASE: Metric = Metric {
     source: "RFC 5166, section 2.1.2; RFC 5481, section 4.2 (variation from the smallest delay)",
-    compute: |subject| of(subject, DelayDistribution::mean),
+    compute: |subject| measure(subject, DelayDistribution::mean),
     ..Metric::TIME
 };
 
@@ -31,7 +31,7 @@ percentiles!(
     []
 );
 
-fn of(subject: &Subject<'_>, value: fn(&DelayDistribution) -> Option<f64>) -> Measured {
+fn measure(subject: &Subject<'_>, value: fn(&DelayDistribution) -> Option<f64>) -> Measured {
     let queueing = subject.queueing.as_ref().map_err(String::clone)?;
     value(queueing).ok_or_else(|| subject.nothing(ARRIVED))
 }

@@ -50,17 +50,17 @@ impl StateQuestion {
 pub fn answer(record: &Record, questions: &[StateQuestion]) -> Result<Value, RecordError> {
     let states = rows_of(record.states.as_ref(), read_states)?;
     let traces = rows_of(record.traces.as_ref(), read_traces)?;
-    let one = |question: &StateQuestion| match of(&states, &traces, question) {
+    let answer = |question: &StateQuestion| match measure(&states, &traces, question) {
         Ok(value) => json!({"value": value}),
         Err(reason) => json!({"absent": reason}),
     };
-    Ok(questions.iter().map(one).collect())
+    Ok(questions.iter().map(answer).collect())
 }
 
-fn of(states: &[StateRow], traces: &[TraceRow], question: &StateQuestion) -> Measured {
+fn measure(states: &[StateRow], traces: &[TraceRow], question: &StateQuestion) -> Measured {
     match (&question.mode, &question.value) {
-        (Some(mode), None) => of_mode(states, mode, question),
-        (None, Some(value)) => of_value(states, traces, value, question),
+        (Some(mode), None) => measure_mode(states, mode, question),
+        (None, Some(value)) => measure_value(states, traces, value, question),
         _ => Err("a question names either a mode or a value".into()),
     }
 }
@@ -71,7 +71,7 @@ fn is_in(word: &str, mode: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measured {
+fn measure_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measured {
     let rows: Vec<(u64, bool)> = states
         .iter()
         .filter(|row| question.covers(row.flow, row.time_ns))
@@ -113,7 +113,7 @@ fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measure
     }
 }
 
-fn of_value(
+fn measure_value(
     states: &[StateRow],
     traces: &[TraceRow],
     name: &str,
@@ -130,7 +130,7 @@ fn of_value(
         .filter(|row| row.name == name && question.covers(row.flow, row.time_ns))
         .map(|row| row.value);
     let values: Vec<f64> = columns.chain(shown).collect();
-    let found = match question.measure.as_str() {
+    let value_of_samples = match question.measure.as_str() {
         "first" => values.first().copied(),
         "last" => values.last().copied(),
         "min" => values.iter().copied().reduce(f64::min),
@@ -138,7 +138,7 @@ fn of_value(
         "mean" => (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64),
         other => return Err(format!("{other} is not a measure of a value")),
     };
-    found.ok_or_else(|| format!("the sender reported no {name} in this time"))
+    value_of_samples.ok_or_else(|| format!("the sender reported no {name} in this time"))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
             from_ns,
             until_ns: None,
         };
-        of(&states, &[], &question)
+        measure(&states, &[], &question)
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
                 from_ns: 0,
                 until_ns,
             };
-            of(&states, &traces, &question)
+            measure(&states, &traces, &question)
         };
         assert_eq!(ask("cwnd_bytes", "max", None), Ok(2000.0));
         assert_eq!(ask("cwnd_bytes", "max", Some(15)), Ok(1000.0));

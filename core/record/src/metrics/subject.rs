@@ -90,13 +90,13 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Flow `index` of the cell.
-    pub(super) fn of_flow(material: &'a Material<'a>, index: usize) -> Self {
+    pub(super) fn for_flow(material: &'a Material<'a>, index: usize) -> Self {
         let flow = Some(material.traffic.flows[index].flow);
         Self::new(material, flow, &[index])
     }
 
     /// All flows of the cell that are under test.
-    pub(super) fn of_all(material: &'a Material<'a>) -> Self {
+    pub(super) fn for_all(material: &'a Material<'a>) -> Self {
         let flows = &material.record.cell.flows;
         let tested: Vec<usize> = (0..flows.len())
             .filter(|&index| !flows[index].background)
@@ -105,7 +105,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The bottleneck called `name`.
-    pub(super) fn of_link(material: &'a Material<'a>, link: &'a LinkTraffic) -> Self {
+    pub(super) fn for_link(material: &'a Material<'a>, link: &'a LinkTraffic) -> Self {
         Subject {
             link: Some(link),
             ..Self::new(material, None, &[])
@@ -150,9 +150,9 @@ impl<'a> Subject<'a> {
             .collect();
         let rtts = RttSamples::counted(states.iter().map(|states| &states.rtts));
         // The delay of a real path without queues is not known; the fastest packet is the best estimate.
-        let least = &material.traffic.least_ns;
-        let propagation = |t: &FlowTraffic| match least[t.direction as usize] {
-            Some(least) if cell.is_real(t.flow, t.direction) => least,
+        let minimum = &material.traffic.least_ns;
+        let propagation = |t: &FlowTraffic| match minimum[t.direction as usize] {
+            Some(minimum) if cell.is_real(t.flow, t.direction) => minimum,
             _ => cell.propagation_ns(t.flow, t.direction),
         };
         let delays = match traffic[..] {
@@ -232,7 +232,7 @@ impl<'a> Subject<'a> {
     }
 
     /// All flows under test, in the order of the cell, with the values of their states.
-    pub fn tested(&self) -> impl Iterator<Item = (&FlowTraffic, &StatesOfFlow)> {
+    pub fn flows_under_test(&self) -> impl Iterator<Item = (&FlowTraffic, &StatesOfFlow)> {
         self.tested.iter().copied()
     }
 

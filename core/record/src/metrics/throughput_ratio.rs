@@ -25,7 +25,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
     // All throughputs refer to the same span, so bytes serve as well.
     let shares = || subject.traffic().map(|t| t.shared_bytes);
     match (shares().min(), shares().max()) {
-        (Some(least), Some(most)) if most > 0 => Ok(least as f64 / most as f64),
+        (Some(minimum), Some(maximum)) if maximum > 0 => Ok(minimum as f64 / maximum as f64),
         _ => Err(subject.nothing("arrived while all flows ran")),
     }
 }

@@ -61,20 +61,20 @@ macro_rules! over_windows {
 }
 over_windows!(1 5 10 20 40 80 160);
 
-/// Sums of `seconds` over whole windows of `width` seconds, of which at least `least` must exist.
+/// Sums of `seconds` over whole windows of `width` seconds, of which at least `minimum` must exist.
 pub(super) fn windows(
     subject: &Subject<'_>,
     seconds: &[u64],
     width: usize,
-    least: usize,
+    minimum: usize,
 ) -> Result<Vec<f64>, String> {
     let span = subject.cell.shared_span_ns();
     let (from, to) = span.ok_or("the flows never run all at the same time")?;
     let count = ((to - from) / SECOND) as usize / width;
-    if count < least {
-        let too_few = match least {
+    if count < minimum {
+        let too_few = match minimum {
             1 => "no window".to_owned(),
-            _ => format!("fewer than {least} windows"),
+            _ => format!("fewer than {minimum} windows"),
         };
         return Err(format!(
             "the time during which all flows run has {too_few} of {width} s"

@@ -259,8 +259,8 @@ impl Before {
 }
 
 fn lower(least_ns: &mut [Option<u64>; 2], direction: Direction, delay: u64) {
-    let least = &mut least_ns[direction as usize];
-    *least = Some(least.map_or(delay, |least| least.min(delay)));
+    let minimum = &mut least_ns[direction as usize];
+    *minimum = Some(minimum.map_or(delay, |minimum| minimum.min(delay)));
 }
 
 fn from_bins(

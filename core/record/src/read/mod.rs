@@ -13,7 +13,7 @@ pub use crate::schema::{
 };
 pub use packets::PacketReader;
 pub(crate) use panics::guarded;
-pub(crate) use table::{TableReader, damaged, whole};
+pub(crate) use table::{TableReader, damage_error, whole};
 
 use crate::cell::Cell;
 use crate::log::Chunk;

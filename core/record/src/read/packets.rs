@@ -1,6 +1,6 @@
 //! Reads `packets.parquet`.
 
-use super::table::{TableReader, damaged, whole};
+use super::table::{TableReader, damage_error, whole};
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::schema::{Direction, Fate, PACKETS_FILE};
 use crate::write::{Column, packet_columns};
@@ -165,7 +165,7 @@ impl Decoder<'_> {
 
 fn dictionary<'a>(column: &'a Words, name: &str) -> Result<&'a StringArray, RecordError> {
     let words = column.values().as_any().downcast_ref::<StringArray>();
-    words.ok_or_else(|| damaged(PACKETS_FILE, &format!("column '{name}' of the wrong type")))
+    words.ok_or_else(|| damage_error(PACKETS_FILE, &format!("column '{name}' of the wrong type")))
 }
 
 /// Words that represent values of an enumeration.

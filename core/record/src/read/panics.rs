@@ -1,7 +1,7 @@
 //! Decoders of foreign formats may have bugs: a file that makes one panic is treated as damaged; it neither ends the
 //! program nor prints a message that only the decoder's authors understand.
 
-use super::table::damaged;
+use super::table::damage_error;
 use crate::RecordError;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -25,7 +25,7 @@ pub(crate) fn guarded<T>(file: &'static str, decode: impl FnOnce() -> T) -> Resu
     let outer = DECODING.replace(true);
     let result = catch_unwind(AssertUnwindSafe(decode));
     DECODING.set(outer);
-    result.map_err(|_| damaged(file, "the decoder found a contradiction"))
+    result.map_err(|_| damage_error(file, "the decoder found a contradiction"))
 }
 
 #[cfg(test)]

@@ -71,18 +71,18 @@ impl TableReader {
         let batch = guarded(file, || reader.next())?;
         let batch = batch
             .transpose()
-            .map_err(|e| damaged(file, &e.to_string()))?;
+            .map_err(|e| damage_error(file, &e.to_string()))?;
         if batch
             .as_ref()
             .is_some_and(|batch| batch.num_columns() != self.columns)
         {
-            return Err(damaged(file, "columns are missing"));
+            return Err(damage_error(file, "columns are missing"));
         }
         Ok(batch)
     }
 }
 
-pub(crate) fn damaged(file: &str, detail: &str) -> RecordError {
+pub(crate) fn damage_error(file: &str, detail: &str) -> RecordError {
     RecordError::data(
         file,
         format!("the file is damaged or not complete ({detail})"),
@@ -95,7 +95,7 @@ fn open(
     columns: &[Column],
     batch: usize,
 ) -> Result<(ParquetRecordBatchReader, u64, usize), RecordError> {
-    let broken = |e: parquet::errors::ParquetError| damaged(file, &e.to_string());
+    let broken = |e: parquet::errors::ParquetError| damage_error(file, &e.to_string());
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::load(&bytes, plain.clone()).map_err(broken)?;
     check_body(file, &bytes, metadata.metadata())?;
@@ -120,17 +120,17 @@ fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(
     let mut rows = 0_i64;
     for group in metadata.row_groups() {
         if !(0..=MAX_GROUP_ROWS).contains(&group.num_rows()) {
-            return Err(damaged(file, "a row group of impossible size"));
+            return Err(damage_error(file, "a row group of impossible size"));
         }
         rows += group.num_rows();
         for column in group.columns() {
             if column.num_values() != group.num_rows() {
-                return Err(damaged(file, "columns of different lengths"));
+                return Err(damage_error(file, "columns of different lengths"));
             }
         }
     }
     if rows != metadata.file_metadata().num_rows() {
-        return Err(damaged(file, "row groups that do not add up"));
+        return Err(damage_error(file, "row groups that do not add up"));
     }
     let entries = metadata.file_metadata().key_value_metadata();
     let sum = entries
@@ -150,10 +150,10 @@ fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(
         bytes[tail + 3],
     ]);
     let body = tail.saturating_sub(length as usize);
-    if *sum == checksum::of(&bytes[..body]) {
+    if *sum == checksum::compute(&bytes[..body]) {
         Ok(())
     } else {
-        Err(damaged(file, "its checksum does not fit its content"))
+        Err(damage_error(file, "its checksum does not fit its content"))
     }
 }
 
@@ -220,5 +220,5 @@ pub(crate) fn whole<'a, A: Array + 'static>(
         ));
     }
     let values = column.as_any().downcast_ref::<A>();
-    values.ok_or_else(|| damaged(file, &format!("column '{name}' of the wrong type")))
+    values.ok_or_else(|| damage_error(file, &format!("column '{name}' of the wrong type")))
 }

@@ -10,7 +10,7 @@
 //! emulation.
 
 use super::layout::StageNature;
-use super::rate::departed;
+use super::rate::departures_of;
 use super::record_data::Queueing;
 use super::timeline::NS;
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
@@ -46,7 +46,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             faults.note(Err(format!("the timeline changes the rate of {name}")));
             continue;
         }
-        let part = left(evidence, queueing).map(|left| {
+        let part = departures(evidence, queueing).map(|left| {
             check(name, rate, &left, &mut faults);
             format!("{} departures of {name}", left.len())
         });
@@ -61,11 +61,11 @@ fn rate_of<'a>(evidence: &'a Evidence<'_>, name: &str) -> Option<&'a Value> {
     evidence.cell.network.element(name)?.params.get("rate")
 }
 
-fn left(evidence: &Evidence<'_>, queueing: &Queueing) -> Result<Vec<Left>, String> {
+fn departures(evidence: &Evidence<'_>, queueing: &Queueing) -> Result<Vec<Left>, String> {
     let StageNature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
         return Ok(Vec::new());
     };
-    let rows = departed(evidence, queueing)?;
+    let rows = departures_of(evidence, queueing)?;
     let sizes = evidence.packets.as_ref().map(|packets| &packets.size);
     let bits = |row: usize| server.wire_bits(sizes.map_or(0, |sizes| sizes[row]));
     Ok(rows
@@ -91,7 +91,7 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
     let (bps, tick) = (number(rate, "rate"), number(rate, "tick").max(1));
     let each = i128::from(bps) * i128::from(tick);
     // Largest excess, in bits times 10^9, of any sequence of ticks that ends with the previous one.
-    let mut most: Option<(u64, i128)> = None;
+    let mut maximum: Option<(u64, i128)> = None;
     for group in left.chunk_by(|a, b| a.0 == b.0) {
         let (at, _, row) = group[0];
         if at % tick != 0 {
@@ -105,7 +105,7 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
         let kept = group.iter().map(|left| left.1 * NS).max().unwrap_or(0);
         let alone = bits - kept - each;
         let longer =
-            most.map(|(last, excess)| excess + bits - i128::from((at - last) / tick) * each);
+            maximum.map(|(last, excess)| excess + bits - i128::from((at - last) / tick) * each);
         let excess = longer.map_or(alone, |longer| longer.max(alone));
         if excess > 0 {
             let bits = excess / NS;
@@ -113,7 +113,7 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
                 "at the tick at {at} ns {name} had released {bits} bits more than its credit"
             ));
         }
-        most = Some((at, excess.min(0)));
+        maximum = Some((at, excess.min(0)));
     }
 }
 

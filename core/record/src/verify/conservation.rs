@@ -20,7 +20,7 @@ struct Load {
 }
 
 impl Load {
-    const fn of(packets: u64, bytes: u64) -> Self {
+    const fn new(packets: u64, bytes: u64) -> Self {
         Load { packets, bytes }
     }
 
@@ -30,7 +30,7 @@ impl Load {
     }
 
     fn plus(self, other: Load) -> Load {
-        Load::of(self.packets + other.packets, self.bytes + other.bytes)
+        Load::new(self.packets + other.packets, self.bytes + other.bytes)
     }
 }
 
@@ -41,23 +41,23 @@ impl std::fmt::Display for Load {
 }
 
 fn came(e: &ElementCounters) -> Load {
-    Load::of(e.in_packets, e.in_bytes)
+    Load::new(e.in_packets, e.in_bytes)
 }
 
 fn went(e: &ElementCounters) -> Load {
-    Load::of(e.out_packets, e.out_bytes)
+    Load::new(e.out_packets, e.out_bytes)
 }
 
 fn dropped(e: &ElementCounters) -> Load {
-    Load::of(e.dropped_packets, e.dropped_bytes)
+    Load::new(e.dropped_packets, e.dropped_bytes)
 }
 
 fn held(e: &ElementCounters) -> Load {
-    Load::of(e.held_packets, e.held_bytes)
+    Load::new(e.held_packets, e.held_bytes)
 }
 
 fn copied(e: &ElementCounters) -> Load {
-    Load::of(e.copied_packets, e.copied_bytes)
+    Load::new(e.copied_packets, e.copied_bytes)
 }
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
@@ -99,7 +99,7 @@ fn by_itself(element: &ElementCounters) -> Result<(), String> {
 
 /// Counts per element that follow from the packets, by its index in the network.
 #[derive(Clone, Default)]
-struct ToldCounters {
+struct PacketCounters {
     came: Load,
     went: Load,
     dropped: Load,
@@ -110,7 +110,7 @@ struct ToldCounters {
 /// Every packet passed all elements of its path up to the one that stopped it; a copy passed those
 /// behind the one that made it.
 fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String> {
-    let mut told = vec![ToldCounters::default(); evidence.stages.len()];
+    let mut derived = vec![PacketCounters::default(); evidence.stages.len()];
     let mut entered = Load::default();
     // Packets whose path or place of copying is not known: then the other packets are only a lower
     // bound of what elements counted.
@@ -126,12 +126,12 @@ fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String
         }
         if packets.lane[row] == NO_LANE {
             astray = true;
-            let Some(told) = told.get_mut(element) else {
+            let Some(derived) = derived.get_mut(element) else {
                 continue;
             };
             match packets.fate[row] {
-                Fate::Dropped => told.dropped.add(size),
-                Fate::InFlight => told.held.add(size),
+                Fate::Dropped => derived.dropped.add(size),
+                Fate::InFlight => derived.held.add(size),
                 Fate::Delivered => {}
             }
             continue;
@@ -161,37 +161,37 @@ fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String
         let stages = &evidence.lanes[lane].stages;
         let at = |place: usize| stages[place].index;
         for place in begin..end {
-            let told = &mut told[at(place)];
-            told.came = told.came.plus(load);
-            told.went = told.went.plus(load);
+            let derived = &mut derived[at(place)];
+            derived.came = derived.came.plus(load);
+            derived.went = derived.went.plus(load);
         }
         // If several elements may have made copies, the element that made one is not known.
         let maker = evidence.lanes[lane].only_copier();
         if let Some(maker) = maker.filter(|maker| maker + 1 == begin) {
-            let told = &mut told[at(maker)];
-            told.copied = told.copied.plus(load);
-            told.went = told.went.plus(load);
+            let derived = &mut derived[at(maker)];
+            derived.copied = derived.copied.plus(load);
+            derived.went = derived.went.plus(load);
         }
         if end < stages.len() {
-            let told = &mut told[at(end)];
+            let derived = &mut derived[at(end)];
             if begin <= end {
-                told.came = told.came.plus(load);
+                derived.came = derived.came.plus(load);
             }
             match fate {
-                Fate::Dropped => told.dropped = told.dropped.plus(load),
-                Fate::InFlight => told.held = told.held.plus(load),
+                Fate::Dropped => derived.dropped = derived.dropped.plus(load),
+                Fate::InFlight => derived.held = derived.held.plus(load),
                 Fate::Delivered => {}
             }
         }
     }
-    for (element, told) in evidence.run.elements.iter().zip(&told) {
+    for (element, derived) in evidence.run.elements.iter().zip(&derived) {
         let name = element.name.as_str();
         let counters = [
-            ("counted coming in", came(element), told.came, astray),
-            ("counted as dropped", dropped(element), told.dropped, false),
-            ("counted as held", held(element), told.held, false),
-            ("counted as copied", copied(element), told.copied, astray),
-            ("let through", went(element), told.went, astray),
+            ("counted coming in", came(element), derived.came, astray),
+            ("counted as dropped", dropped(element), derived.dropped, false),
+            ("counted as held", held(element), derived.held, false),
+            ("counted as copied", copied(element), derived.copied, astray),
+            ("let through", went(element), derived.went, astray),
         ];
         for (what, counted, says, loosely) in counters {
             let fits = loosely && counted.packets >= says.packets && counted.bytes >= says.bytes;
@@ -218,10 +218,10 @@ fn by_bins(evidence: &Evidence<'_>, bins: &[BinRow]) -> Result<Load, String> {
     let mut ended = begun.clone();
     let mut astray = false;
     for bin in bins {
-        let sent = Load::of(bin.sent_packets, bin.sent_bytes);
-        let arrived = Load::of(bin.arrived_packets, bin.arrived_bytes);
+        let sent = Load::new(bin.sent_packets, bin.sent_bytes);
+        let arrived = Load::new(bin.arrived_packets, bin.arrived_bytes);
         entered = entered.plus(sent);
-        lost = lost.plus(Load::of(bin.dropped_packets, bin.dropped_bytes));
+        lost = lost.plus(Load::new(bin.dropped_packets, bin.dropped_bytes));
         let lane = evidence.cell.route_of(bin.flow, bin.direction);
         match lane.and_then(|lane| lanes[lane].links.first().zip(lanes[lane].links.last())) {
             Some((&first, &last)) => {
@@ -291,13 +291,13 @@ fn same_elements(evidence: &Evidence<'_>) -> Result<(), String> {
         .iter()
         .map(|s| (s.name.as_str(), s.kind.as_str()))
         .collect();
-    let found: Vec<_> = evidence
+    let counted_at: Vec<_> = evidence
         .run
         .elements
         .iter()
         .map(|e| (e.name.as_str(), e.kind.as_str()))
         .collect();
-    if wanted == found {
+    if wanted == counted_at {
         return Ok(());
     }
     let list = |names: &[(&str, &str)]| {
@@ -314,14 +314,14 @@ fn same_elements(evidence: &Evidence<'_>) -> Result<(), String> {
     Err(format!(
         "the network has the elements {}, but the run counted at {}",
         list(&wanted),
-        list(&found)
+        list(&counted_at)
     ))
 }
 
-fn same(who: &str, one: &str, a: Load, other: &str, b: Load) -> Result<(), String> {
+fn same(who: &str, this: &str, a: Load, other: &str, b: Load) -> Result<(), String> {
     if a == b {
         Ok(())
     } else {
-        Err(format!("{who}: {one} {a}, but {other} {b}"))
+        Err(format!("{who}: {this} {a}, but {other} {b}"))
     }
 }

@@ -25,7 +25,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let Some(summary) = summary else {
             return CheckOutcome::Fails(format!("run.json says nothing about flow {}", flow.flow));
         };
-        let seen = seen(evidence, flow.flow, flow.direction);
+        let seen = count_seen(evidence, flow.flow, flow.direction);
         let one_way = !["requests", "web"].contains(&flow.traffic.kind.as_str());
         if summary
             .receiver
@@ -100,7 +100,7 @@ struct SeenPackets {
 }
 
 /// Packets of one flow's data that the network saw.
-fn seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> SeenPackets {
+fn count_seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> SeenPackets {
     let mut seen = SeenPackets::default();
     if let Some(packets) = &evidence.packets {
         for row in 0..packets.len() {

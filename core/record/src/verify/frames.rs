@@ -77,7 +77,7 @@ fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &m
         // Delivered bytes were not observed.
         return;
     }
-    let delivered = delivered(evidence, flow, known.direction);
+    let delivered = delivered_bytes(evidence, flow, known.direction);
     if complete > delivered {
         faults.add(format_args!(
             "the complete frames of flow {flow} have {complete} bytes, but only {delivered} \
@@ -87,7 +87,7 @@ fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &m
 }
 
 /// Bytes of the flow's media that reached the receiver undamaged.
-fn delivered(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> u64 {
+fn delivered_bytes(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> u64 {
     let packets = evidence.packets.iter().flat_map(|packets| {
         (0..packets.len())
             .filter(move |&row| {

@@ -14,10 +14,10 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
         return CheckOutcome::Skipped("packets of a real path are not released by a model".into());
     }
     let mut faults = CheckFaults::default();
-    let mut most = 0;
+    let mut maximum = 0;
     for row in (0..packets.len()).filter(|&row| packets.arrived[row] != NOT_ARRIVED) {
         let (uid, late) = (packets.uid[row], packets.late[row]);
-        most = most.max(late);
+        maximum = maximum.max(late);
         if late < 0 {
             faults.add(format_args!(
                 "packet {uid} was released {} ns early",
@@ -27,5 +27,5 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
             faults.add(format_args!("packet {uid} was simulated {late} ns late"));
         }
     }
-    faults.outcome(|| format!("the latest packet was {most} ns late"))
+    faults.outcome(|| format!("the latest packet was {maximum} ns late"))
 }

@@ -26,7 +26,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn of(cell: &Cell, element: &CellElement) -> Option<Self> {
+    fn new(cell: &Cell, element: &CellElement) -> Option<Self> {
         match element.kind.as_str() {
             "gate" => Some(Self::gate(cell, element)),
             // If a timeline changes an outage, its state in between is not known.
@@ -98,7 +98,7 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     for (lane, layout) in evidence.lanes.iter().enumerate() {
         for (place, stage) in layout.stages.iter().enumerate() {
             let element = evidence.cell.network.element(&stage.name);
-            let Some(closed) = element.and_then(|e| Closed::of(evidence.cell, e)) else {
+            let Some(closed) = element.and_then(|e| Closed::new(evidence.cell, e)) else {
                 continue;
             };
             let at = (lane, place);

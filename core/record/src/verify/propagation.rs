@@ -30,18 +30,18 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             checked += 1;
             let direction = packets.direction[row];
             let flow = packets.flow[row];
-            let least = if packets.copy_of[row] > 0 {
+            let minimum = if packets.copy_of[row] > 0 {
                 behind_copier(evidence, packets.lane[row])
             } else {
-                let least = || cell.propagation_ns(flow, direction);
-                *known.entry((flow, direction)).or_insert_with(least)
+                let minimum = || cell.propagation_ns(flow, direction);
+                *known.entry((flow, direction)).or_insert_with(minimum)
             };
             let delay = arrival - i128::from(packets.sent[row]);
-            if delay < i128::from(least) {
+            if delay < i128::from(minimum) {
                 let uid = packets.uid[row];
                 faults.add(format_args!(
                     "packet {uid} ({direction}) took {delay} ns where propagation alone takes \
-                         {least} ns"
+                         {minimum} ns"
                 ));
             }
         }
@@ -53,11 +53,11 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     // The delays of copies count from the time at which they were made.
     let copies = evidence.run.elements.iter().any(|e| e.copied_packets > 0);
     for row in delays.iter().filter(|row| row.packets > 0 && !copies) {
-        let least = cell.propagation_ns(row.flow, row.direction);
-        if row.low_ns < least {
+        let minimum = cell.propagation_ns(row.flow, row.direction);
+        if row.low_ns < minimum {
             faults.add(format_args!(
                 "{} packets of flow {} ({}) took as little as {} ns where propagation alone \
-                     takes {least} ns",
+                     takes {minimum} ns",
                 row.packets, row.flow, row.direction, row.low_ns
             ));
         }

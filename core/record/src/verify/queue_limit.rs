@@ -21,9 +21,9 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     over_queues(evidence, |timeline, slack, faults| {
         let mut excused = 0;
-        let mut most = 0;
+        let mut maximum = 0;
         sweep(timeline, |pass, found| {
-            most = most.max(found.queue.bytes);
+            maximum = maximum.max(found.queue.bytes);
             if pass.dropped {
                 return;
             }
@@ -59,7 +59,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             String::new()
         };
         Ok(format!(
-            "{} never held more than {most} bytes{note}",
+            "{} never held more than {maximum} bytes{note}",
             timeline.name
         ))
     })
@@ -68,7 +68,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
 /// The limit of a queue at `time`; if entries are uncertain by `slack`, the largest within that
 /// time.
 pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> CellQueueLimit {
-    let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
+    let maximum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
     let limits = &server.limits;
     let first = limits.partition_point(|limit| limit.0 <= time.saturating_sub(slack));
     let last = limits.partition_point(|limit| limit.0 <= time.saturating_add(slack));
@@ -76,8 +76,8 @@ pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> CellQueueLimit
     near[1..]
         .iter()
         .fold(near[0].1, |sum, (_, limit)| CellQueueLimit {
-            bytes: most(sum.bytes, limit.bytes),
-            packets: most(sum.packets, limit.packets),
+            bytes: maximum(sum.bytes, limit.bytes),
+            packets: maximum(sum.packets, limit.packets),
         })
 }
 
@@ -176,6 +176,6 @@ pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&BottleneckPass, 
 pub(super) fn fits(limit: CellQueueLimit, waiting: (u64, u64), size: u32) -> bool {
     limit
         .bytes
-        .is_none_or(|most| waiting.0 + u64::from(size) <= most)
-        && limit.packets.is_none_or(|most| waiting.1 < most)
+        .is_none_or(|maximum| waiting.0 + u64::from(size) <= maximum)
+        && limit.packets.is_none_or(|maximum| waiting.1 < maximum)
 }

@@ -60,8 +60,8 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         }
         // A reduced limit may leave packets that wait already in place.
         let limit = limit_at(server, *time, u64::MAX);
-        if limit.bytes.is_some_and(|most| *bytes > most)
-            || limit.packets.is_some_and(|most| u64::from(*packets) > most)
+        if limit.bytes.is_some_and(|maximum| *bytes > maximum)
+            || limit.packets.is_some_and(|maximum| u64::from(*packets) > maximum)
         {
             faults.add(format_args!(
                 "at {time} ns {element} held {packets} packets ({bytes} bytes), beyond its limit"

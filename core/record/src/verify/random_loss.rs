@@ -36,9 +36,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let dropped = counted.dropped_packets as f64;
         let expected = ratio * came;
         // One packet more for the skew of the distribution if few are expected.
-        let most = 6.0 * (expected * (1.0 - ratio)).max(0.0).sqrt() + 6.0;
+        let maximum = 6.0 * (expected * (1.0 - ratio)).max(0.0).sqrt() + 6.0;
         let certain = ratio == 0.0 || ratio == 1.0;
-        if (dropped - expected).abs() > if certain { 0.0 } else { most } {
+        if (dropped - expected).abs() > if certain { 0.0 } else { maximum } {
             faults.add(format_args!(
                 "{} dropped {dropped} of {came} packets where about {expected:.0} are expected",
                 stage.name

@@ -42,7 +42,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             (Ok(timeline), ..) => Ok(departures(timeline, evidence.simulated(), &mut faults)),
             (Err(_), Err(why), _) => total(evidence, queueing, why, &mut faults),
             (Err(_), Ok(law), Some((bins, _))) => {
-                binned(evidence, queueing, law, bins, &mut faults)
+                check_bins(evidence, queueing, law, bins, &mut faults)
             }
             (Err(_), Ok(law), None) => arrivals(evidence, queueing, (server, law), &mut faults),
         };
@@ -99,7 +99,7 @@ fn arrivals(
     faults: &mut CheckFaults,
 ) -> Result<String, String> {
     let name = &evidence.stages[queueing.index].name;
-    let rows = departed(evidence, queueing)?;
+    let rows = departures_of(evidence, queueing)?;
     let packets = evidence.packets.as_ref();
     let mut window = RateWindow::new(law);
     for &(leave, row) in &rows {
@@ -120,7 +120,7 @@ fn arrivals(
 ///
 /// # Errors
 /// The reason why the departures are not known.
-pub(super) fn departed(
+pub(super) fn departures_of(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
 ) -> Result<Vec<(u64, usize)>, String> {
@@ -146,8 +146,8 @@ fn total(
         return Err(why.to_owned());
     };
     // The last packet may have left in a nanosecond that the capacity counts only partly.
-    let most = capacity.saturating_add(65_535);
-    if counters.out_bytes > most {
+    let maximum = capacity.saturating_add(65_535);
+    if counters.out_bytes > maximum {
         faults.add(format_args!(
             "{name} let {} bytes through, where its server could have carried {capacity}",
             counters.out_bytes
@@ -180,7 +180,7 @@ impl<'a> RateWindow<'a> {
     fn new(law: &'a RateLaw) -> Self {
         RateWindow {
             law,
-            rate: i128::from(law.most()),
+            rate: i128::from(law.max_bps()),
             level: 0,
             lowest: None,
         }
@@ -208,7 +208,7 @@ impl<'a> RateWindow<'a> {
 /// Checks bins: the traffic that arrived in any sequence of bins takes no longer at the rate than the bins last, plus
 /// one packet (of the maximum IP size, since bins do not contain sizes) that left at their start and, in emulation, the
 /// packets that a late driver may have released at once.
-fn binned(
+fn check_bins(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
     law: &RateLaw,
@@ -245,7 +245,7 @@ fn binned(
         }
     }
     let packet = 65_535 * 8 * NS;
-    let late = i128::from(evidence.slack_ns()) * i128::from(law.most());
+    let late = i128::from(evidence.slack_ns()) * i128::from(law.max_bps());
     let work = |time: u64| law.work(time.saturating_sub(after));
     let mut level = 0_i128;
     let mut lowest = 0_i128;

@@ -119,7 +119,7 @@ impl<'a> Evidence<'a> {
             run,
             packets,
             bins,
-            states: StatesSeen::of(record, end_ns(cell, run))?,
+            states: StatesSeen::read(record, end_ns(cell, run))?,
             queues: record.queues.as_ref(),
             queue_samples,
             transfers: rows_of(record.transfers.as_ref(), read_transfers)?,
@@ -235,7 +235,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    fn of(&mut self, flow: u16, direction: Direction) -> u16 {
+    fn lane(&mut self, flow: u16, direction: Direction) -> u16 {
         let index = usize::from(flow);
         if self.known.len() <= index {
             self.known.resize(index + 1, [None; 2]);
@@ -316,7 +316,8 @@ impl Packets {
         self.copy_of.extend_from_slice(&chunk.copy_of);
         let first = self.lane.len();
         let flows = chunk.flow.iter().zip(&chunk.direction);
-        self.lane.extend(flows.map(|(&flow, &d)| ways.of(flow, d)));
+        self.lane
+            .extend(flows.map(|(&flow, &d)| ways.lane(flow, d)));
         // Names are resolved once per chunk, not once per packet: per lane, with a last entry for packets without one.
         let places: Vec<Vec<u16>> = chunk
             .elements

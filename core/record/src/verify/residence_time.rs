@@ -147,7 +147,7 @@ fn latest_departure(timeline: &Timeline, start: u64, bits: i128) -> u64 {
     if meanwhile == 0 {
         return left;
     }
-    let byte = (8 * NS).checked_div(i128::from(law.least())).unwrap_or(0);
+    let byte = (8 * NS).checked_div(i128::from(law.min_bps())).unwrap_or(0);
     left.saturating_add(meanwhile * (u64::try_from(byte).unwrap_or(0) + 2))
 }
 

@@ -30,7 +30,7 @@ pub(super) struct StatesSeen {
 
 impl StatesSeen {
     /// Checks all states. Those after `end_ns` are faults.
-    pub(super) fn of(record: &Record, end_ns: u64) -> Result<Self, RecordError> {
+    pub(super) fn read(record: &Record, end_ns: u64) -> Result<Self, RecordError> {
         let mut seen = StatesSeen {
             rows: 0,
             flows: 0,

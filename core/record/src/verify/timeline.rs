@@ -121,7 +121,7 @@ impl Timeline {
     pub(super) fn rate(&self) -> String {
         match self.law.steady() {
             Some(bps) => format!("{bps} bit/s"),
-            None => format!("{} to {} bit/s", self.law.least(), self.law.most()),
+            None => format!("{} to {} bit/s", self.law.min_bps(), self.law.max_bps()),
         }
     }
 

@@ -55,7 +55,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         complete.clear();
     }
     for (&flow, &bytes) in &complete {
-        let delivered = delivered(evidence, flow);
+        let delivered = delivered_bytes(evidence, flow);
         if bytes > delivered {
             faults.add(format_args!(
                 "the complete transfers of flow {flow} have {bytes} bytes, but only {delivered} \
@@ -68,7 +68,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
 
 /// Bytes delivered to either end of a flow: the counted bytes of a transfer may travel in either
 /// direction.
-fn delivered(evidence: &Evidence<'_>, flow: u16) -> u64 {
+fn delivered_bytes(evidence: &Evidence<'_>, flow: u16) -> u64 {
     let packets = evidence.packets.iter().flat_map(|packets| {
         (0..packets.len())
             .filter(move |&row| packets.flow[row] == flow && packets.sound(row))

@@ -33,7 +33,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             let tunnel = evidence.run.hosts.get(host)?.other.get("tunnel")?;
             number(tunnel, &format!("/{what}/packets"))
         };
-        let (sent, arrived) = seen(evidence, direction);
+        let (sent, arrived) = count_seen(evidence, direction);
         let strangers = ["unknown", "again", "contradicting"];
         let strangers = strangers.into_iter().filter_map(left_out).sum::<u64>();
         let both = [
@@ -67,7 +67,7 @@ fn number(value: &Value, pointer: &str) -> Option<u64> {
 }
 
 /// Packets of the record that were sent in a direction, and those that arrived.
-fn seen(evidence: &Evidence<'_>, direction: Direction) -> (u64, u64) {
+fn count_seen(evidence: &Evidence<'_>, direction: Direction) -> (u64, u64) {
     if let Some(packets) = &evidence.packets {
         let own = (0..packets.len()).filter(|&row| packets.direction[row] == direction);
         return own.fold((0, 0), |(sent, arrived), row| {

@@ -150,8 +150,8 @@ fn only_the_measured_part_counts() {
         assert_eq!(metric(&m, "all", "offered_bps"), None);
         let both: u64 = checked[checked.len() - 2..].iter().sum();
         let ratio = metric(&m, "all", "throughput_ratio").unwrap();
-        let least = *checked[checked.len() - 2..].iter().min().unwrap() as f64;
-        close(Some(ratio), least / (both as f64 - least));
+        let minimum = *checked[checked.len() - 2..].iter().min().unwrap() as f64;
+        close(Some(ratio), minimum / (both as f64 - minimum));
     }
     // A part without any event.
     d.run.cell["measure"] = json!({"from_ns": 10 * SECOND});

@@ -145,7 +145,7 @@ fn judge_process(
         let after = seconds(ended.unwrap_or(started) - started);
         let text = format!(
             "{who} was ended by signal {signal}{} {after} after its start{last}.",
-            named(signal)
+            signal_name(signal)
         );
         run.judge(Severity::Invalid, "program_crashed", text);
     } else if let (Some(ended), false) = (ended, report.stopped) {
@@ -156,12 +156,12 @@ fn judge_process(
             "{who} did not end within {} of signal {}{} and was killed.",
             seconds(measured.program.end.grace_ns as i64),
             measured.program.end.signal,
-            named(measured.program.end.signal)
+            signal_name(measured.program.end.signal)
         );
         run.judge(Severity::Note, "program_killed", text);
     }
     if !report.left.is_empty() {
-        let (count, names) = (report.left.len(), listed(&report.left));
+        let (count, names) = (report.left.len(), list_names(&report.left));
         let what = if count == 1 {
             "a process".to_owned()
         } else {
@@ -265,7 +265,7 @@ fn last_line(report: &ProgramReport) -> String {
     })
 }
 
-fn listed(names: &[String]) -> String {
+fn list_names(names: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = names[..names.len().min(SHOWN)].join(", ");
     match names.len().saturating_sub(SHOWN) {
@@ -275,7 +275,7 @@ fn listed(names: &[String]) -> String {
 }
 
 /// The name of a signal with which programs are likely to end.
-fn named(signal: i32) -> &'static str {
+fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",

@@ -67,7 +67,7 @@ fn drive(core: &mut Core, mine: impl Fn(u16) -> bool, seed: u64) {
 }
 
 fn reported(core: Core) -> Report {
-    Report::of(
+    Report::new(
         core,
         Vec::new(),
         vec![0; 2],

@@ -66,7 +66,7 @@ pub(super) fn run(
         return Err(error);
     }
     // Work before the run, and hashing from here on, did not limit the flow.
-    let (run_ns, wait_ns) = used();
+    let (run_ns, wait_ns) = read_times();
     let (run_before, wait_before) = runner.used_before;
     Ok(EndpointOutcome {
         run_ns: run_ns.saturating_sub(run_before),
@@ -76,7 +76,7 @@ pub(super) fn run(
 }
 
 /// Time that this process was on a processor, and waited for one.
-fn used() -> (u64, u64) {
+fn read_times() -> (u64, u64) {
     cpu::run_and_wait_ns(std::process::id()).unwrap_or_default()
 }
 
@@ -132,7 +132,7 @@ impl<'a> Runner<'a> {
             program,
             side,
             plan,
-            words: Placeholders::of(task, program, &folder),
+            words: Placeholders::new(task, program, &folder),
             path: PathBuf::new(),
             logs: logs.join(name),
             folder,
@@ -346,7 +346,7 @@ impl<'a> Runner<'a> {
             match self.wait(clock::mono_ns() + 1_000_000_000, channel)? {
                 Some(AgentCommand::Start { mono_ns, .. }) => {
                     self.zero_ns = Some(mono_ns);
-                    self.used_before = used();
+                    self.used_before = read_times();
                     return Ok(());
                 }
                 Some(AgentCommand::Prepare { .. }) => {

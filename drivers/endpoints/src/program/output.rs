@@ -34,14 +34,14 @@ struct State {
 }
 
 impl Output {
-    /// Reads `stream` to its end and keeps up to `most` bytes; detects a line that contains `wanted`.
+    /// Reads `stream` to its end and keeps up to `maximum` bytes; detects a line that contains `wanted`.
     pub(super) fn read(
         mut stream: impl Read + Send + 'static,
-        most: u64,
+        maximum: u64,
         wanted: Option<String>,
     ) -> std::io::Result<Output> {
         let state = Arc::new(Mutex::new(State {
-            half: usize::try_from(most / 2).unwrap_or(usize::MAX),
+            half: usize::try_from(maximum / 2).unwrap_or(usize::MAX),
             head: Vec::new(),
             tail: VecDeque::new(),
             total: 0,
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn read(text: &str, most: u64, wanted: Option<&str>) -> Output {
+    fn read(text: &str, maximum: u64, wanted: Option<&str>) -> Output {
         let output = Output::read(
             Cursor::new(text.to_owned().into_bytes()),
-            most,
+            maximum,
             wanted.map(str::to_owned),
         );
         let output = output.unwrap();

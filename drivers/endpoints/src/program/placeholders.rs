@@ -14,7 +14,7 @@ pub(super) struct Placeholders {
 }
 
 impl Placeholders {
-    pub(super) fn of(task: &EndpointTask, program: &Program, folder: &Path) -> Placeholders {
+    pub(super) fn new(task: &EndpointTask, program: &Program, folder: &Path) -> Placeholders {
         let listener = match program.side_at(Role::Sender) {
             Side::Listener => Role::Sender,
             Side::Connector => Role::Receiver,

@@ -225,9 +225,9 @@ impl Started {
         left.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Writes the kept output, up to `most` bytes per stream, to files whose names begin with `path`.
-    pub(super) fn keep_output(&self, path: &Path, most: u64) -> KeptOutput {
-        debug_assert!(self.outputs.iter().all(|one| one.kept_bytes() <= most));
+    /// Writes the kept output, up to `maximum` bytes per stream, to files whose names begin with `path`.
+    pub(super) fn keep_output(&self, path: &Path, maximum: u64) -> KeptOutput {
+        debug_assert!(self.outputs.iter().all(|one| one.kept_bytes() <= maximum));
         let mut result = KeptOutput::default();
         for (index, (output, ending)) in self.outputs.iter().zip(["out", "err"]).enumerate() {
             output.finish();
@@ -254,13 +254,17 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Reads both streams of a child.
-fn read_outputs(child: &mut Child, most: u64, wanted: Option<String>) -> io::Result<[Output; 2]> {
+fn read_outputs(
+    child: &mut Child,
+    maximum: u64,
+    wanted: Option<String>,
+) -> io::Result<[Output; 2]> {
     let missing = || io::Error::other("its output cannot be read");
     let standard = child.stdout.take().ok_or_else(missing)?;
     let errors = child.stderr.take().ok_or_else(missing)?;
     Ok([
-        Output::read(standard, most, wanted.clone())?,
-        Output::read(errors, most, wanted)?,
+        Output::read(standard, maximum, wanted.clone())?,
+        Output::read(errors, maximum, wanted)?,
     ])
 }
 

@@ -144,17 +144,17 @@ impl<'a> Client<'a> {
 
     fn finish(mut self, source: Source, sends: bool) -> Result<EndpointOutcome, RunError> {
         let alone = self.opened == 1 && sends;
-        if alone && self.connections.values().any(|one| !one.established) {
+        if alone && self.connections.values().any(|entry| !entry.established) {
             let text = "the connection was not established before the flow stopped";
             self.outcome.problem.get_or_insert(text.to_owned());
         }
         let last = self.connections.values().next_back();
-        if let Some(fd) = last.map(|one| &one.fd).or(self.first.as_ref())
+        if let Some(fd) = last.map(|entry| &entry.fd).or(self.first.as_ref())
             && self.outcome.read_back.is_none()
         {
             read_back(fd.as_fd(), self.task, self.name, &mut self.outcome);
         }
-        let left = self.connections.values().map(|one| one.fd.as_fd());
+        let left = self.connections.values().map(|entry| entry.fd.as_fd());
         abort(left, self.task.role, self.totals, &mut self.outcome)?;
         self.outcome.offer = Some(source.report());
         Ok(self.outcome)
@@ -210,8 +210,8 @@ impl<'a> Client<'a> {
                 }
             }
             TrafficAction::Close { connection } => {
-                if let Some(one) = self.connections.get_mut(&connection) {
-                    one.closing = true;
+                if let Some(entry) = self.connections.get_mut(&connection) {
+                    entry.closing = true;
                     self.progress(connection, clock.now(), source);
                 }
             }

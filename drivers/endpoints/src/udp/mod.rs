@@ -229,7 +229,7 @@ impl<'a> Node<'a> {
                 return Ok(());
             };
             let (length, peer) = match socket::receive_from(listener.as_fd(), &mut buffer) {
-                Ok(found) => found,
+                Ok(result) => result,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error).could_not("receive datagrams"),
             };
@@ -274,7 +274,7 @@ impl<'a> Node<'a> {
         let Some(link) = self.links.get_mut(&key) else {
             return Ok(ReceiveResult::default());
         };
-        let found = link.receive(&mut self.buffers, clock)?;
+        let result = link.receive(&mut self.buffers, clock)?;
         let connection = &mut link.endpoint;
         let arrived = connection.receiver.rcv_nxt();
         if let Some(source) = source {
@@ -285,7 +285,7 @@ impl<'a> Node<'a> {
                 connection.awaited.pop_front();
                 source.completed(clock.now(), key as u32, transfer);
             }
-            return Ok(found);
+            return Ok(result);
         }
         while let Some(headers) = &mut connection.headers {
             match headers.next(arrived) {
@@ -305,7 +305,7 @@ impl<'a> Node<'a> {
                 }
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// Removes connections that have to end and are idle.

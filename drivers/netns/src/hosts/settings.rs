@@ -33,7 +33,7 @@ impl HostPlan {
     }
 
     /// The hosts of `cell`, whose network calls them `names`.
-    pub fn of(cell: &Cell, names: &[String]) -> Vec<Self> {
+    pub fn from_cell(cell: &Cell, names: &[String]) -> Vec<Self> {
         let plan = |(name, host): (&String, &narrows_cell::Host)| HostPlan {
             name: name.clone(),
             mtu: host.mtu(),
@@ -43,7 +43,7 @@ impl HostPlan {
     }
 
     /// Private hosts of flows of programs, with the settings of the hosts that they replace.
-    pub fn of_programs(cell: &Cell, plans: &[Self]) -> Vec<Self> {
+    pub fn for_programs(cell: &Cell, plans: &[Self]) -> Vec<Self> {
         let mut found = Vec::new();
         for (flow, _) in cell.programs() {
             let ends = [("sender", flow.from), ("receiver", flow.to)];

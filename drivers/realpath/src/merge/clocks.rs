@@ -12,7 +12,7 @@ const FARTHEST_START_NS: u64 = 10_000_000_000;
 
 /// Without a tunnel the clocks were not compared during the run: both peers started on command, which is assumed to be
 /// at the same time, and their clocks are assumed to run at the same rate.
-fn assumed(readings: [ClockReadings; 2], duration: Time) -> Clocks {
+fn assume_clocks(readings: [ClockReadings; 2], duration: Time) -> Clocks {
     let mut clocks = Clocks::new(ClockConfig::default());
     for since in [0, duration.ns()] {
         let later =
@@ -48,7 +48,7 @@ impl ClockRelation {
     /// # Errors
     /// [`RunError::Input`] if no datagram arrived at one of them, if their stamps contradict each other, or if they are
     /// not of one run.
-    pub(super) fn of(peers: &[PeerFolder; 2], duration: Time) -> Result<Self, RunError> {
+    pub(super) fn new(peers: &[PeerFolder; 2], duration: Time) -> Result<Self, RunError> {
         let [here, there] = peers;
         let readings = [here.document.clocks, there.document.clocks];
         let all = if here.document.tunnel && there.document.tunnel {
@@ -59,7 +59,7 @@ impl ClockRelation {
                 ClockConfig::default(),
             )
         } else if here.document.tunnel == there.document.tunnel {
-            assumed(readings, duration)
+            assume_clocks(readings, duration)
         } else {
             return Err(RunError::Input(format!(
                 "only one of {} and {} had a tunnel, so they are not the two sides of one run",

@@ -38,7 +38,7 @@ pub(super) struct SenderHost {
 }
 
 impl SenderHost {
-    pub(super) fn of(peer: &PeerFolder) -> Self {
+    pub(super) fn new(peer: &PeerFolder) -> Self {
         SenderHost {
             kernel: peer.document.machine.kernel.clone(),
             versions: peer.document.versions.clone(),
@@ -181,7 +181,10 @@ pub(super) fn facts_of(
     let hosts = [0, 1].map(|host| host_facts(HOSTS[host], &peers[host], packets.overhead));
     let ways = [0, 1].map(|host| {
         let way = &packets.ways[host];
-        let spread = way.summary.delay_ns.map(|[least, _, p95, ..]| p95 - least);
+        let spread = way
+            .summary
+            .delay_ns
+            .map(|[minimum, _, p95, ..]| p95 - minimum);
         DirectionMeasurements {
             direction: WAYS[host],
             spread_ns: spread.map(i64::unsigned_abs),
@@ -192,8 +195,8 @@ pub(super) fn facts_of(
             dead_ns: way.dead_ns,
         }
     });
-    let least = packets.ways.iter().map(|way| way.summary.delay_ns);
-    let base_rtt = least.map(|delays| delays.map_or(0, |[least, ..]| least));
+    let minimum = packets.ways.iter().map(|way| way.summary.delay_ns);
+    let base_rtt = minimum.map(|delays| delays.map_or(0, |[minimum, ..]| minimum));
     let missed = peers.iter().flat_map(|peer| &peer.document.missed_calls);
     let missed = missed.flatten().map(|(name, count)| (name.clone(), *count));
     PairMeasurements {

@@ -50,7 +50,7 @@ pub fn side_record(
         PeerFolder::read(folders[0], 0)?,
         PeerFolder::read(folders[1], 1)?,
     ];
-    let relation = ClockRelation::of(&peers, cell.duration)?;
+    let relation = ClockRelation::new(&peers, cell.duration)?;
     let packets = Packets::gather(cell, &peers, &relation)?;
     let elements = packets.write(cell, &relation, &names, &folder, progress)?;
     let mut run = RunDocument::new(cell.json.clone(), "hosts", versions());
@@ -58,7 +58,7 @@ pub fn side_record(
     let facts = facts_of(cell, &peers, &relation, &packets);
     describe(&mut run, &peers, &relation, &packets);
     copy_logs(&peers, &folder)?;
-    let origins = peers.each_ref().map(SenderHost::of);
+    let origins = peers.each_ref().map(SenderHost::new);
     let programs = ProgramReports::new(peers.iter().flat_map(|peer| peer.document.programs()));
     let traffic = traffic_of(cell, &peers, &relation);
     let ends = PeerFolder::ends(peers, |host, since| relation.time(host, since));

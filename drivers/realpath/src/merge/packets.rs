@@ -91,7 +91,7 @@ impl Packets {
         peers: &[PeerFolder; 2],
         relation: &ClockRelation,
     ) -> Result<Self, RunError> {
-        let stops = FlowStops::of(cell);
+        let stops = FlowStops::new(cell);
         if !peers[0].document.tunnel {
             return Ok(Packets {
                 ways: Default::default(),
@@ -292,8 +292,8 @@ impl OneWay {
 
     /// Determines which packets have had the time to arrive.
     fn decide(&mut self, relation: &ClockRelation) {
-        let most = self.packets.iter().filter_map(|it| it.delay_ns).max();
-        let patience = most.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
+        let maximum = self.packets.iter().filter_map(|it| it.delay_ns).max();
+        let patience = maximum.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
         self.undecided = relation.duration.ns().saturating_sub(patience);
         let mut newest_first = self.packets.iter().rev().map(|it| sent(it, relation));
         let newest = newest_first.find(|&sent| sent < self.undecided);
@@ -317,12 +317,12 @@ struct FlowStops {
 }
 
 impl FlowStops {
-    fn of(cell: &Cell) -> Self {
-        let most = cell.flows.iter().map(|flow| usize::from(flow.flow)).max();
+    fn new(cell: &Cell) -> Self {
+        let maximum = cell.flows.iter().map(|flow| usize::from(flow.flow)).max();
         let end = cell.duration.ns().saturating_add(GRACE_NS);
         let mut stops = FlowStops {
-            ends: vec![[end; 2]; most.unwrap_or(0) + 1],
-            senders: vec![None; most.unwrap_or(0) + 1],
+            ends: vec![[end; 2]; maximum.unwrap_or(0) + 1],
+            senders: vec![None; maximum.unwrap_or(0) + 1],
         };
         for flow in &cell.flows {
             let index = usize::from(flow.flow);

@@ -120,10 +120,10 @@ fn truth() -> Vec<Truth> {
 
 impl Scene {
     fn new(name: &str) -> Scene {
-        Scene::of(name, truth())
+        Scene::with_packets(name, truth())
     }
 
-    fn of(name: &str, packets: Vec<Truth>) -> Scene {
+    fn with_packets(name: &str, packets: Vec<Truth>) -> Scene {
         let name = format!("narrows-side-record-{name}-{}", std::process::id());
         let count = |host: usize, arrived: bool| {
             let own = packets.iter().filter(|packet| packet.host == host);
@@ -481,7 +481,7 @@ fn a_path_that_is_dead_at_the_end_has_lost_what_was_sent() {
             packet.delay = None;
         }
     }
-    let scene = Scene::of("dead", packets);
+    let scene = Scene::with_packets("dead", packets);
     let run = scene.make().unwrap();
     assert_eq!(run.verdict, Verdict::Degraded);
     let dead = run.reasons.iter().find(|it| it.code == "path_dead");

@@ -137,7 +137,7 @@ impl AsFd for CommandReader {
 
 impl StartTime {
     /// The time that a start command names.
-    pub(super) fn of(
+    pub(super) fn new(
         in_ns: Option<u64>,
         at_ns: Option<u64>,
         real_ns: Option<u64>,
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_start_has_one_time() {
         let of =
-            |in_ns, at_ns, real_ns, error_ns| StartTime::of(in_ns, at_ns, real_ns, error_ns).ok();
+            |in_ns, at_ns, real_ns, error_ns| StartTime::new(in_ns, at_ns, real_ns, error_ns).ok();
         assert_eq!(of(Some(1), None, None, None), Some(StartTime::In(1)));
         assert_eq!(of(None, Some(2), None, None), Some(StartTime::At(2)));
         assert_eq!(

@@ -85,7 +85,7 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
     // Before entering namespaces: time services may not be reachable from inside.
     let timekeeping = timekeeping::examine();
     // Also before: privileges held here do not apply inside.
-    let programs = Programs::of(&cell, sends)?;
+    let programs = Programs::load_for(&cell, sends)?;
     let network = PeerNetwork::open(plan, &host, &cell)?;
     let epoll = Epoll::new().could_not("wait for events")?;
     let specs = own.iter().map(|&(flow, role)| EndpointSpec {

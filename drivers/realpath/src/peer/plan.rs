@@ -48,7 +48,7 @@ pub(super) enum PeerPath {
 }
 
 impl PeerPath {
-    fn of(
+    fn new(
         tunnel: Option<Map<String, Value>>,
         addresses: Option<PeerAddresses>,
         folder: &Path,
@@ -56,7 +56,7 @@ impl PeerPath {
     ) -> Result<PeerPath, RunError> {
         match (tunnel, addresses) {
             (Some(keys), None) => {
-                let plan = tunnel::TunnelPlan::of(keys, folder, host)?;
+                let plan = tunnel::TunnelPlan::from_keys(keys, folder, host)?;
                 Ok(PeerPath::Tunnel(Box::new(plan)))
             }
             (None, Some(PeerAddresses { here, there })) => {
@@ -122,7 +122,7 @@ impl PeerPlan {
             files.insert(name, content);
         }
         let PlanDocument { folder, host, .. } = document;
-        let path = PeerPath::of(document.tunnel, document.addresses, &folder, host)?;
+        let path = PeerPath::new(document.tunnel, document.addresses, &folder, host)?;
         tunnel::check_folder(&folder)?;
         Ok(PeerPlan {
             cell: document.cell,
@@ -162,8 +162,8 @@ impl PeerPlan {
             PeerPath::Tunnel(tunnel) => {
                 let mut json = self.cell.clone();
                 for (name, host) in names.iter().zip(&written.hosts) {
-                    let most = tunnel.inner_mtu();
-                    let mtu = host.mtu().map_or(most, |mtu| mtu.min(most));
+                    let maximum = tunnel.inner_mtu();
+                    let mtu = host.mtu().map_or(maximum, |mtu| mtu.min(maximum));
                     set_mtu(&mut json["network"], name, mtu);
                 }
                 parse(&json)?
@@ -178,7 +178,7 @@ impl PeerPlan {
                 written
             }
         };
-        let host = HostPlan::of(&cell, &names).swap_remove(usize::from(self.host));
+        let host = HostPlan::from_cell(&cell, &names).swap_remove(usize::from(self.host));
         Ok((cell, host))
     }
 }

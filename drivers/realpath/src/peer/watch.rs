@@ -310,7 +310,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                     at_ns,
                     real_ns,
                     error_ns,
-                } => self.start(StartTime::of(in_ns, at_ns, real_ns, error_ns)?)?,
+                } => self.start(StartTime::new(in_ns, at_ns, real_ns, error_ns)?)?,
             }
         }
         Ok(())

@@ -39,15 +39,15 @@ impl TunnelClock {
                 i128::from(MIN_NS) - i128::from(start),
             )));
         }
-        Ok(TunnelClock::of(shift, start))
+        Ok(TunnelClock::starting_at(shift, start))
     }
 
     /// The machine's clock without a shift.
     pub(crate) fn plain() -> Self {
-        TunnelClock::of(ClockShift::default(), clock::raw_ns())
+        TunnelClock::starting_at(ClockShift::default(), clock::raw_ns())
     }
 
-    fn of(shift: ClockShift, start: u64) -> Self {
+    fn starting_at(shift: ClockShift, start: u64) -> Self {
         TunnelClock {
             shift,
             start,

@@ -235,7 +235,7 @@ impl TunnelEnd {
                 self.hosts.add_own_address(own, other)?;
             }
         }
-        self.engine.programs = ProgramFlows::of(cell);
+        self.engine.programs = ProgramFlows::new(cell);
         Ok(())
     }
 

@@ -103,7 +103,7 @@ impl TunnelPlan {
     ///
     /// # Errors
     /// As [`TunnelPlan::parse`].
-    pub(crate) fn of(
+    pub(crate) fn from_keys(
         mut keys: Map<String, Value>,
         folder: &Path,
         host: u16,
@@ -311,7 +311,8 @@ mod tests {
     fn a_part_of_a_larger_plan_has_no_folder_of_its_own() {
         let keys = json!({"dial": "192.0.2.7:7000", "secret": "ab".repeat(32)});
         let keys = keys.as_object().unwrap();
-        let of = |keys: &Map<String, Value>| TunnelPlan::of(keys.clone(), Path::new("/tmp/x"), 0);
+        let of =
+            |keys: &Map<String, Value>| TunnelPlan::from_keys(keys.clone(), Path::new("/tmp/x"), 0);
         let plan = of(keys).unwrap();
         assert_eq!(
             (plan.host(), plan.folder.as_path()),
@@ -350,17 +351,17 @@ mod tests {
         assert!(refusal("outer_mtu", json!(1000)).contains("from 1280 to 9000"));
         assert!(refusal("inner_mtu", json!(1445)).contains("56 bytes of headers"));
         assert!(refusal("patience_ns", json!(0)).contains("from 1 ms to one day"));
-        for (key, least) in [
+        for (key, minimum) in [
             ("offset_ns", -86_400_000_000_000i64),
             ("drift_ppb", -1_000_000),
         ] {
-            for good in [least, -least] {
+            for good in [minimum, -minimum] {
                 assert!(plan(|plan| plan["clock"] = json!({key: good})).is_ok());
             }
-            for bad in [least - 1, 1 - least, i64::MIN, i64::MAX] {
+            for bad in [minimum - 1, 1 - minimum, i64::MIN, i64::MAX] {
                 let message = refusal("clock", json!({key: bad}));
                 assert!(
-                    message.contains(&format!("from {least} to {}", -least)),
+                    message.contains(&format!("from {minimum} to {}", -minimum)),
                     "{message}"
                 );
             }

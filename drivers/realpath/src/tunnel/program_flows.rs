@@ -16,7 +16,7 @@ pub(crate) struct ProgramFlows {
 }
 
 impl ProgramFlows {
-    pub(crate) fn of(cell: &Cell) -> Self {
+    pub(crate) fn new(cell: &Cell) -> Self {
         let hosts = cell
             .programs()
             .filter_map(|(flow, _)| Some((flow.flow, cell.own_hosts(flow.flow)?)));

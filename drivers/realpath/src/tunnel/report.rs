@@ -63,7 +63,7 @@ pub(super) fn clock_event(engine: &Engine, now: Time) -> Value {
     })
 }
 
-fn refused(counts: &PeerCounts) -> Map<String, Value> {
+fn refusal_counts(counts: &PeerCounts) -> Map<String, Value> {
     let one =
         |&refusal: &DatagramRefusal| (refusal.word().to_owned(), counts.refused(refusal).into());
     DatagramRefusal::ALL.iter().map(one).collect()
@@ -152,11 +152,11 @@ pub(super) fn write(
         },
         "arrived": {
             "packets": counts.packets, "bytes": counts.bytes, "messages": counts.messages,
-            "sessions": counts.sessions, "moves": counts.moves, "moves_refused": counts.moves_refused, "refused": refused(counts),
+            "sessions": counts.sessions, "moves": counts.moves, "moves_refused": counts.moves_refused, "refused": refusal_counts(counts),
             "undelivered": undelivered, "marked_dropped": marked,
         },
         // From a packet's departure from the host to its stamp, which no log contains.
-        "waited": Lateness::of(&engine.waited),
+        "waited": Lateness::from_histogram(&engine.waited),
         "lost_here": {"ring": ring_dropped, "socket": engine.socket_dropped()},
         "wire": wire,
         "program": program,

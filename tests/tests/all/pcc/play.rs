@@ -32,7 +32,7 @@ pub(crate) struct Seen {
 }
 
 impl Play {
-    pub(crate) const fn of(scheme: &'static str, profile: &'static str) -> Play {
+    pub(crate) const fn new(scheme: &'static str, profile: &'static str) -> Play {
         Play {
             scheme,
             profile,

@@ -137,7 +137,7 @@ fn setup(profile: &'static str, mut params: Value) -> Setup {
         profile,
         params,
         packet_size: Some(1500),
-        ..Setup::of("copa")
+        ..Setup::new("copa")
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let koho = |scheme, profile| Setup {
         profile,
         packet_size: Some(1500),
-        ..Setup::of(scheme)
+        ..Setup::new(scheme)
     };
     let mut rows = Vec::new();
     for (name, setup) in [

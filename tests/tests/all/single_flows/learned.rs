@@ -35,7 +35,7 @@ fn alone(
         model: Some(model),
         seconds: 20.0,
         part: (10.0, 20.0),
-        ..Setup::of(scheme)
+        ..Setup::new(scheme)
     };
     row(model, on(&setup, mbps, rtt_ms), expected)
 }
@@ -50,7 +50,7 @@ fn two(
     let setup = Setup {
         model: Some(model),
         starts: vec![0.0, 3.0],
-        ..Setup::of(scheme)
+        ..Setup::new(scheme)
     };
     Row {
         cases: TWO_STARTS,

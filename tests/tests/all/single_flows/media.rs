@@ -18,7 +18,7 @@ pub(crate) fn rows() -> Vec<Row> {
         params,
         seconds: 60.0,
         part: (30.0, 60.0),
-        ..Setup::of("gcc")
+        ..Setup::new("gcc")
     };
     // The camera of the Pantheon, reports every 100 ms, no probes.
     let name = "gcc, camera of 1.7 Mbit/s";
@@ -93,7 +93,7 @@ pub(crate) fn rows() -> Vec<Row> {
         profile: "pantheon",
         seconds: 60.0,
         part: (30.0, 60.0),
-        ..Setup::of("scream")
+        ..Setup::new("scream")
     };
     for (mbps, rtt_ms) in [(12.0, 40.0), (50.0, 40.0), (2.0, 200.0), (0.5, 100.0)] {
         rows.push(with(

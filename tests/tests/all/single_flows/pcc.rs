@@ -13,7 +13,7 @@ struct Scheme {
 }
 
 impl Scheme {
-    fn of(
+    fn new(
         name: &'static str,
         scheme: &'static str,
         profile: &'static str,
@@ -23,7 +23,7 @@ impl Scheme {
             profile,
             params,
             packet_size: Some(1500),
-            ..Setup::of(scheme)
+            ..Setup::new(scheme)
         };
         Scheme { name, setup }
     }
@@ -119,19 +119,19 @@ const SLIP: &str = "by a slip the program takes the round-trip time of the newes
     judges; the table has that of the interval itself (rtt_of own, below), and a newer time tells of queues earlier.";
 
 pub(crate) fn allegro() -> Vec<Row> {
-    let run = Scheme::of(
+    let run = Scheme::new(
         "pcc-allegro, pantheon",
         "pcc-allegro",
         "pantheon",
         json!({}),
     );
-    let own = Scheme::of(
+    let own = Scheme::new(
         "pcc-allegro, pantheon, rtt_of own",
         "pcc-allegro",
         "pantheon",
         json!({"rtt_of": "own"}),
     );
-    let paper = Scheme::of("pcc-allegro", "pcc-allegro", "", json!({}));
+    let paper = Scheme::new("pcc-allegro", "pcc-allegro", "", json!({}));
     vec![
         run.buffer(
             100,
@@ -242,15 +242,15 @@ pub(crate) fn allegro() -> Vec<Row> {
 
 pub(crate) fn vivace() -> Vec<Row> {
     // The simulations of the expected values counted payload and started like the published source.
-    let shipped = Scheme::of(
+    let shipped = Scheme::new(
         "vivace, pantheon, begun as published",
         "vivace",
         "pantheon",
         json!({"header": 0, "start": "tolerant", "initial_rate": 800_000}),
     );
-    let published = Scheme::of("vivace, published", "vivace", "published", json!({}));
+    let published = Scheme::new("vivace, published", "vivace", "published", json!({}));
     let loss_only = json!({"latency_coefficient": 0.0});
-    let loss_only = Scheme::of(
+    let loss_only = Scheme::new(
         "vivace, pantheon, latency_coefficient 0",
         "vivace",
         "pantheon",
@@ -354,7 +354,7 @@ pub(crate) fn vivace() -> Vec<Row> {
 }
 
 pub(crate) fn expr() -> Vec<Row> {
-    let run = Scheme::of(
+    let run = Scheme::new(
         "pcc-expr, pantheon, payload counted",
         "pcc-expr",
         "pantheon",

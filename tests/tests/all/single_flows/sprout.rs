@@ -33,7 +33,7 @@ fn setup() -> Setup {
     Setup {
         profile: "pantheon",
         params: json!({"clock": 1}),
-        ..Setup::of("sprout")
+        ..Setup::new("sprout")
     }
 }
 

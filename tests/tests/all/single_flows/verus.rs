@@ -11,7 +11,7 @@ pub(crate) fn rows() -> Vec<Row> {
         let setup = Setup {
             profile,
             packet_size: Some(1500),
-            ..Setup::of("verus")
+            ..Setup::new("verus")
         };
         let row = |setup: Setup, expected: &[Expected]| Row {
             cases: if setup.loss > 0.0 {

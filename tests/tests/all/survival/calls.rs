@@ -114,9 +114,9 @@ fn says_little(outcome: &Outcome) -> Vec<Check> {
     vec![
         Check {
             what: "rate",
-            found: outcome.rate(20..60),
-            least: 0.95e5,
-            most: 1.25e5,
+            actual: outcome.rate(20..60),
+            minimum: 0.95e5,
+            maximum: 1.25e5,
         },
         at_most("window", outcome.largest_window(), 1e6),
     ]

@@ -39,7 +39,7 @@ fn mean(bins: &[f64], seconds: Range<f64>) -> f64 {
 }
 
 impl Outcome {
-    pub(super) fn of(cell: &Value, files: Files) -> Outcome {
+    pub(super) fn new(cell: &Value, files: Files) -> Outcome {
         let (measured, record) = measured_with(cell, files);
         assert_eq!(
             measured.run.verdict,
@@ -153,32 +153,32 @@ fn pipe(cell: &Value) -> (f64, f64) {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Check {
     pub(super) what: &'static str,
-    pub(super) found: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
+    pub(super) actual: f64,
+    pub(super) minimum: f64,
+    pub(super) maximum: f64,
 }
 
 impl Check {
     pub(super) fn holds(&self) -> bool {
-        (self.least..=self.most).contains(&self.found)
+        (self.minimum..=self.maximum).contains(&self.actual)
     }
 }
 
-pub(super) fn at_least(what: &'static str, found: f64, least: f64) -> Check {
+pub(super) fn at_least(what: &'static str, actual: f64, minimum: f64) -> Check {
     Check {
         what,
-        found,
-        least,
-        most: f64::INFINITY,
+        actual,
+        minimum,
+        maximum: f64::INFINITY,
     }
 }
 
-pub(super) fn at_most(what: &'static str, found: f64, most: f64) -> Check {
+pub(super) fn at_most(what: &'static str, actual: f64, maximum: f64) -> Check {
     Check {
         what,
-        found,
-        least: f64::NEG_INFINITY,
-        most,
+        actual,
+        minimum: f64::NEG_INFINITY,
+        maximum,
     }
 }
 
@@ -280,7 +280,7 @@ impl Subject {
     }
 
     fn checks(&self, cell: &Value, judge: Judge) -> Vec<Check> {
-        let outcome = Outcome::of(cell, self.files.clone());
+        let outcome = Outcome::new(cell, self.files.clone());
         let mut checks = judge(&outcome);
         checks.extend(everywhere(&outcome));
         checks
@@ -301,32 +301,37 @@ impl Subject {
             .collect();
         let mut problems = Vec::new();
         for index in 0..runs[0].len() {
-            let found: Vec<Check> = runs.iter().map(|checks| checks[index]).collect();
-            if let Some(place) = find(known, (self.name, ANYWHERE, found[0].what))
-                && find(known, (self.name, trial.0, found[0].what)).is_none()
+            let actual: Vec<Check> = runs.iter().map(|checks| checks[index]).collect();
+            if let Some(place) = find(known, (self.name, ANYWHERE, actual[0].what))
+                && find(known, (self.name, trial.0, actual[0].what)).is_none()
             {
                 let mut largest = largest.lock().expect("no thread has failed");
-                let most = found
+                let maximum = actual
                     .iter()
-                    .fold(largest[place], |most, check| most.max(check.found));
-                largest[place] = most;
-            } else if let Some(problem) = self.problem(trial, &found, known) {
+                    .fold(largest[place], |maximum, check| maximum.max(check.actual));
+                largest[place] = maximum;
+            } else if let Some(problem) = self.problem(trial, &actual, known) {
                 problems.push(format!("{}, {}: {problem}", self.name, trial.0));
             }
         }
         problems
     }
 
-    fn problem(&self, trial: &Trial, found: &[Check], known: &[Defect]) -> Option<String> {
+    fn problem(&self, trial: &Trial, actual: &[Check], known: &[Defect]) -> Option<String> {
         let Check {
-            what, least, most, ..
-        } = found[0];
-        let values: Vec<f64> = found.iter().map(|check| check.found).collect();
+            what,
+            minimum,
+            maximum,
+            ..
+        } = actual[0];
+        let values: Vec<f64> = actual.iter().map(|check| check.actual).collect();
         match find(known, (self.name, trial.0, what)).map(|place| &known[place]) {
-            None if found.iter().all(Check::holds) => None,
-            None => Some(format!("{what}: {values:.3?}, not within {least}..{most}")),
+            None if actual.iter().all(Check::holds) => None,
+            None => Some(format!(
+                "{what}: {values:.3?}, not within {minimum}..{maximum}"
+            )),
             // A single run may happen to be within bounds.
-            Some(_) if found.iter().all(Check::holds) => {
+            Some(_) if actual.iter().all(Check::holds) => {
                 Some(format!("{what}: {values:.3?}, its known defect is gone"))
             }
             Some((.., range, _)) if values.iter().all(|value| range.contains(value)) => {
@@ -358,9 +363,9 @@ impl Subject {
 fn as_reported(scheme: &str, mut cell: Value) -> Option<Value> {
     let registry = narrows_cell::registry();
     let schemes = registry["schemes"].as_array()?;
-    let scheme = schemes.iter().find(|one| one["name"] == scheme)?;
+    let scheme = schemes.iter().find(|entry| entry["name"] == scheme)?;
     let profiles = scheme["profiles"].as_array()?;
-    let profile = profiles.iter().find(|one| one["name"] == "pantheon")?;
+    let profile = profiles.iter().find(|entry| entry["name"] == "pantheon")?;
     for what in ["params", "transport"] {
         for (name, value) in profile[what].as_object()? {
             cell["flows"][0][what][name] = value.clone();
@@ -372,10 +377,10 @@ fn as_reported(scheme: &str, mut cell: Value) -> Option<Value> {
 /// The maximum value found for each defect that is known for any trial.
 type Largest = Mutex<Vec<f64>>;
 
-fn find(known: &[Defect], one: (&str, &str, &str)) -> Option<usize> {
+fn find(known: &[Defect], entry: (&str, &str, &str)) -> Option<usize> {
     known
         .iter()
-        .position(|defect| (defect.0, defect.1, defect.2) == one)
+        .position(|defect| (defect.0, defect.1, defect.2) == entry)
 }
 
 /// Tries all of them in all trials, on all processors.
@@ -386,27 +391,30 @@ pub(super) fn try_all(subjects: &[Subject], trials: &[Trial], known: &[Defect]) 
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
     let all: Vec<(&Subject, &Trial)> = subjects
         .iter()
-        .flat_map(|one| trials.iter().map(move |trial| (one, trial)))
+        .flat_map(|entry| trials.iter().map(move |trial| (entry, trial)))
         .collect();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some((subject, trial)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = subject.problems(trial, known, &largest);
-                    problems.lock().expect("no thread has failed").extend(found);
+                    let actual = subject.problems(trial, known, &largest);
+                    problems
+                        .lock()
+                        .expect("no thread has failed")
+                        .extend(actual);
                 }
             });
         }
     });
     let mut problems = problems.into_inner().expect("no thread has failed");
-    for (defect, found) in known
+    for (defect, actual) in known
         .iter()
         .zip(largest.into_inner().expect("no thread has failed"))
     {
         let tried = subjects.iter().any(|subject| subject.name == defect.0);
-        if tried && defect.1 == ANYWHERE && !defect.3.contains(&found) {
+        if tried && defect.1 == ANYWHERE && !defect.3.contains(&actual) {
             problems.push(format!(
-                "{}, {} at most: {found:.3}, not within {:?}",
+                "{}, {} at most: {actual:.3}, not within {:?}",
                 defect.0, defect.2, defect.3
             ));
         }

@@ -37,14 +37,14 @@ pub(super) struct Distances {
     pub(super) sender_ns: Option<i64>,
 }
 
-fn least(known: &mut Option<i64>, time: i64) {
+fn keep_minimum(known: &mut Option<i64>, time: i64) {
     if time >= 0 {
         *known = Some(known.map_or(time, |known| known.min(time)));
     }
 }
 
 /// The side, and the distances from which it follows.
-pub(super) fn side(view: &View, connection: &Connection, from: usize) -> (Side, Distances) {
+pub(super) fn find_side(view: &View, connection: &Connection, from: usize) -> (Side, Distances) {
     if connection.protocol != TCP {
         return (
             marked(view, connection, from).unwrap_or(Side::Sender),
@@ -132,20 +132,20 @@ fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 
             if packet.flags & ACK != 0
                 && let Some(asked) = asked[other].take()
             {
-                least(&mut least_ns[own], time - asked);
+                keep_minimum(&mut least_ns[own], time - asked);
             }
             asked[own] = Some(time);
         } else if let Some(at) = asked[other].take() {
             // The third packet of the handshake; with data it may have waited for the data.
             if packet.flags & ACK != 0 && packet.payload == 0 {
-                least(&mut least_ns[own], time - at);
+                keep_minimum(&mut least_ns[own], time - at);
             }
         }
         if let Some((stamp, at)) = stamps[other]
             && packet.echo == stamp
             && packet.flags & ACK != 0
         {
-            least(&mut least_ns[own], time - at);
+            keep_minimum(&mut least_ns[own], time - at);
             stamps[other] = None;
         }
         if packet.stamp != 0
@@ -168,7 +168,7 @@ fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 
         } else if own != from && packet.flags & ACK != 0 && packet.flags & SYN == 0 {
             let ack = acks.next(packet.acknowledgement);
             while let Some((_, at)) = outstanding.pop_front_if(|frame| frame.0 <= ack) {
-                least(&mut least_ns[own], time - at);
+                keep_minimum(&mut least_ns[own], time - at);
             }
         }
     }

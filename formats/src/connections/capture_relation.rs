@@ -1,7 +1,7 @@
 //! The relation of two captures: whether they show the same connection, and where they were taken.
 
+use super::capture_side::{Side, find_side};
 use super::pairs::{Matched, match_ends};
-use super::side::{Side, side};
 use super::{Connection, TCP, View};
 
 /// Share of the packets of the smaller capture that must be in the other one.
@@ -29,7 +29,7 @@ pub enum Relation {
 }
 
 /// Compares two connections of two captures.
-pub fn relation(first: (&View, &Connection), second: (&View, &Connection)) -> Relation {
+pub fn compare_captures(first: (&View, &Connection), second: (&View, &Connection)) -> Relation {
     let (one, other) = (first.1, second.1);
     let same_hosts =
         one.ends == other.ends || (one.ends[0] == other.ends[1] && one.ends[1] == other.ends[0]);
@@ -55,8 +55,8 @@ pub fn relation(first: (&View, &Connection), second: (&View, &Connection)) -> Re
         return one_way(first, second, &there, matched);
     };
     let (forth, reverse) = (
-        there.least.saturating_add(back.least),
-        -there.most.saturating_add(back.most),
+        there.minimum.saturating_add(back.minimum),
+        -there.maximum.saturating_add(back.maximum),
     );
     let round = there.median.saturating_add(back.median);
     if forth.max(reverse) < -tolerance {
@@ -65,7 +65,7 @@ pub fn relation(first: (&View, &Connection), second: (&View, &Connection)) -> Re
     }
     let near = usize::from(round < 0);
     let (view, connection) = if near == 0 { first } else { second };
-    let (_, distances) = side(view, connection, connection.data_from());
+    let (_, distances) = find_side(view, connection, connection.data_from());
     let whole = distances.receiver_ns.unwrap_or(i64::MAX);
     let no_distance = round == 0
         || round.saturating_abs().saturating_mul(SAME_PLACE) < whole
@@ -91,11 +91,11 @@ fn one_way(
     let Some(delays) = Delays::new(delays.to_vec()) else {
         return Relation::Unmatched;
     };
-    if delays.least == 0 && delays.most == 0 {
+    if delays.minimum == 0 && delays.maximum == 0 {
         return Relation::SamePlace;
     }
     let sides = [first, second].map(|(view, connection)| {
-        (connection.protocol == TCP).then(|| side(view, connection, connection.data_from()).0)
+        (connection.protocol == TCP).then(|| find_side(view, connection, connection.data_from()).0)
     });
     let second_sends = match sides {
         [Some(Side::Receiver), Some(Side::Sender)] => true,
@@ -112,9 +112,9 @@ fn one_way(
 /// Statistics of delays by two clocks; minimum and maximum exclude the outermost values, which may be of mismatched
 /// packets.
 struct Delays {
-    least: i64,
+    minimum: i64,
     median: i64,
-    most: i64,
+    maximum: i64,
 }
 
 /// One of this many delays may be wrong.
@@ -124,9 +124,9 @@ impl Delays {
     fn new(mut delays: Vec<i64>) -> Option<Self> {
         delays.sort_unstable();
         Some(Delays {
-            least: *delays.get(delays.len() / OUTERMOST)?,
+            minimum: *delays.get(delays.len() / OUTERMOST)?,
             median: delays[delays.len() / 2],
-            most: delays[delays.len() - 1 - delays.len() / OUTERMOST],
+            maximum: delays[delays.len() - 1 - delays.len() / OUTERMOST],
         })
     }
 }

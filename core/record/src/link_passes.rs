@@ -33,7 +33,7 @@ impl LinkPass {
         let path: Vec<&CellElement> = cell.elements(flow, direction).collect();
         let place = path.iter().position(|element| element.label() == name)?;
         let (before, behind) = (&path[..place], &path[place + 1..]);
-        let least = |part: &[&CellElement]| {
+        let minimum = |part: &[&CellElement]| {
             let delays = part.iter().map(|element| cell.least_delay_ns(element));
             delays.fold(0, u64::saturating_add)
         };
@@ -43,8 +43,8 @@ impl LinkPass {
         Some(LinkPass {
             name: name.to_owned(),
             behind: names.collect(),
-            before_ns: least(before).saturating_add(cell.access_ns(flow, direction)),
-            behind_ns: least(behind),
+            before_ns: minimum(before).saturating_add(cell.access_ns(flow, direction)),
+            behind_ns: minimum(behind),
             copies: before.iter().any(copies),
         })
     }
