@@ -241,6 +241,8 @@ class Connection:
     last_ns: int
     #: True if a SYN was captured.
     opened: bool
+    #: Initial sequence numbers of both ends, if both SYNs were captured.
+    handshake: list[int] | None
 
 class CaptureView:
     """The packets captured at one interface."""

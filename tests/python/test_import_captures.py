@@ -289,6 +289,53 @@ def test_a_rotated_capture_of_one_end_meets_the_whole_one_of_the_other(tmp_path:
     assert run.metrics() == expected.metrics()
 
 
+def _translate(file: Path, target: Path, *, ports: bool, keep_handshake: bool = True) -> Path:
+    """A capture (Ethernet, IPv4, TCP) as if it were taken beyond a NAT: clients have another address, and
+    other ports."""
+    content = gzip.decompress(file.read_bytes())
+    parts, place = [content[:24]], 24
+    while place < len(content):
+        header = content[place : place + 16]
+        length = struct.unpack("<I", header[8:12])[0]
+        frame = bytearray(content[place + 16 : place + 16 + length])
+        place += 16 + length
+        assert frame[12:15] == b"\x08\x00\x45", "IPv4 without options"
+        # The client is 10.0.1.2.
+        source = frame[26:30] == bytes([10, 0, 1, 2])
+        at, port = (26, 34) if source else (30, 36)
+        frame[at : at + 4] = bytes([198, 51, 100, 7])
+        if ports:
+            frame[port : port + 2] = (int.from_bytes(frame[port : port + 2]) - 20_000).to_bytes(2)
+        if keep_handshake or not frame[47] & 2:
+            parts += [header, bytes(frame)]
+    target.write_bytes(b"".join(parts))
+    return target
+
+
+@pytest.mark.parametrize("ports", [False, True])
+def test_both_ends_of_a_connection_behind_a_nat_are_one_run(tmp_path: Path, ports: bool) -> None:
+    near, far = FOLDER / "plain-sender.pcap.gz", FOLDER / "plain-receiver.pcap.gz"
+    (expected,) = imported(tmp_path / "plain", near, far)
+    translated = _translate(far, tmp_path / "public.pcap", ports=ports)
+    for place, files in enumerate(([near, translated], [translated, near])):
+        (run,) = imported(tmp_path / f"nat{place}", *files)
+        assert run.document["import"]["ends"] == "both"
+        assert run.metrics() == expected.metrics()
+        assert "matched by their initial sequence numbers" in run.reasons()
+        assert "address translation" not in expected.reasons()
+
+
+def test_a_nat_without_the_handshake_is_named(tmp_path: Path) -> None:
+    near = FOLDER / "plain-sender.pcap.gz"
+    far = FOLDER / "plain-receiver.pcap.gz"
+    translated = _translate(far, tmp_path / "public.pcap", ports=True, keep_handshake=False)
+    runs = imported(tmp_path, near, translated)
+    assert len(runs) == 2
+    assert all("with other addresses or ports (NAT)" in run.reasons() for run in runs)
+    others = imported(tmp_path / "other", near, FOLDER / "loss-receiver.pcap.gz")
+    assert not any("(NAT)" in run.reasons() for run in others)
+
+
 def test_runs_whose_names_differ_in_digits_alone_stay_apart(tmp_path: Path) -> None:
     files = []
     for number, name in ((1, "plain-sender"), (2, "loss-sender")):

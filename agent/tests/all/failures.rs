@@ -6,6 +6,7 @@ use crate::common::{
 };
 use narrows_cell::open_record;
 use narrows_record::Verdict;
+use serde_json::json;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -257,6 +258,67 @@ fn an_endpoint_that_says_nothing_is_stopped() {
         "{texts:?}"
     );
     assert!(descendants(std::process::id()).is_empty());
+}
+
+/// The reason why no data arrived in a run of a cell, on one plane.
+fn silence(plane: &str, cell: &serde_json::Value) -> String {
+    let folder = Folder::new(&format!("silence-{plane}"));
+    let file = folder.path().join("cell.json");
+    std::fs::write(&file, cell.to_string()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows-agent"));
+    command.arg(plane).arg("--cell").arg(file);
+    command.arg("--out").arg(folder.path().join("out"));
+    command.stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record = open_record(&folder.path().join("out")).unwrap();
+    assert_eq!(record.run.verdict, Verdict::Invalid);
+    let mut reasons = record.run.reasons.into_iter();
+    reasons.find(|reason| reason.code == "silent").unwrap().text
+}
+
+#[test]
+fn a_silent_flow_has_its_cause_on_both_planes() {
+    let _turn = my_turn();
+    let planes = if can_emulate() {
+        &["simulate", "emulate"][..]
+    } else {
+        &["simulate"]
+    };
+    type Change = fn(&mut serde_json::Value);
+    let cases: [(Change, &str); 4] = [
+        (
+            |forward| forward[1] = json!({"name": "forward.1", "kind": "loss", "ratio": 1.0}),
+            "forward.1 (loss) dropped all packets that entered it",
+        ),
+        (
+            |forward| forward[1]["delay"] = 2_000_000_000_u64.into(),
+            "the delays on its way are 2 s, and the run ended 1 s after its start",
+        ),
+        (
+            |forward| {
+                forward[1] = json!({"name": "forward.1", "kind": "outage", "start": 0,
+                                    "length": 5_000_000_000_u64});
+            },
+            "the outage forward.1 lasts from 0 s to the end of the run",
+        ),
+        (
+            |forward| forward[0]["rate"]["rate"] = 100.into(),
+            "forward.0 could carry 12 B from the start of the flow to the end",
+        ),
+    ];
+    for plane in planes {
+        for (change, cause) in cases {
+            let mut cell = cell(&["reno"], 1000);
+            cell["where"] = (*plane).into();
+            change(&mut cell["network"]["forward"]);
+            let text = silence(plane, &cell);
+            assert!(
+                text.contains(" arrived: ") && text.contains(cause),
+                "{plane}: {text}"
+            );
+        }
+    }
 }
 
 #[test]

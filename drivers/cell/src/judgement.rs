@@ -6,6 +6,7 @@
 mod pair;
 mod program;
 
+use crate::Silence;
 use crate::outcome::{EndpointOutcome, Role, TcpLimits};
 use narrows_record::{Lateness, RunDocument, Severity};
 pub use pair::{DirectionMeasurements, HostMeasurements, PairMeasurements, judge_pair};
@@ -133,9 +134,7 @@ pub fn judge(run: &mut RunDocument, measured: &RunMeasurements) {
     for (scheme, count) in &measured.missed_calls {
         judge_missed(run, scheme, *count);
     }
-    for endpoint in &measured.endpoints {
-        judge_endpoint(run, endpoint);
-    }
+    judge_endpoints(run, &measured.endpoints);
 }
 
 fn us(ns: u64) -> f64 {
@@ -276,14 +275,37 @@ fn judge_stolen(run: &mut RunDocument, ratio: f64, whose: &str) {
     }
 }
 
-fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointMeasurements) {
+fn judge_endpoints(run: &mut RunDocument, endpoints: &[EndpointMeasurements]) {
+    let silent =
+        |end: &&EndpointMeasurements| end.role == Role::Sender && end.delivered == 0 && end.wanted;
+    let mut texts = BTreeMap::new();
+    if endpoints.iter().any(|end| silent(&end)) {
+        let silence = Silence::new(run);
+        texts = endpoints
+            .iter()
+            .filter(silent)
+            .map(|end| {
+                let missing = format!("No packet of flow {}", end.flow);
+                (end.flow, silence.sentence(&missing, end.flow))
+            })
+            .collect();
+    }
+    for endpoint in endpoints {
+        let text = silent(&endpoint)
+            .then(|| texts.get(&endpoint.flow).cloned())
+            .flatten();
+        judge_endpoint(run, endpoint, text);
+    }
+}
+
+/// `silent` is the sentence that nothing of its flow arrived, if it was the sender of such a flow.
+fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointMeasurements, silent: Option<String>) {
     let (flow, role) = (endpoint.flow, endpoint.role.name());
     if let Some(failure) = &endpoint.failure {
         let text = format!("The {role} of flow {flow} {failure}.");
         run.judge(Severity::Invalid, "process_died", text);
     }
-    if endpoint.role == Role::Sender && endpoint.delivered == 0 && endpoint.wanted {
-        let text = format!("No packet of flow {flow} arrived.");
+    if let Some(text) = silent {
         run.judge(Severity::Invalid, "silent", text);
     }
     let Some(outcome) = &endpoint.outcome else {

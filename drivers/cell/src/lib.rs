@@ -20,6 +20,7 @@ mod program;
 mod program_reports;
 mod registry;
 mod results;
+mod silence;
 mod summary;
 
 pub use bounds::{Bound, LOSS_BASED, MIN_LOSS, in_words};
@@ -45,6 +46,7 @@ pub use program::{
 pub use program_reports::ProgramReports;
 pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};
+pub use silence::Silence;
 pub use summary::{
     capacity_rows, described, element_counters, element_names, offered, receiver_counters,
     sender_counters, sink_counters, state_row, trace_rows,

@@ -1,7 +1,9 @@
 //! Runs a cell and writes its record.
 
 use crate::World;
-use narrows_cell::{Cell, CellError, FolderError, RecordFolder, SampleFiles, SchemeRef, versions};
+use narrows_cell::{
+    Cell, CellError, FolderError, RecordFolder, SampleFiles, SchemeRef, Silence, versions,
+};
 use narrows_record::{Log, PacketFile, RunDocument, Severity};
 use narrows_units::{Span, Time};
 use std::fs::File;
@@ -119,6 +121,7 @@ pub(crate) fn describe(cell: &Cell, world: &World) -> RunDocument {
         cell.duration,
         &cell.replaced_rates(),
     );
+    let mut silent = Vec::new();
     for (flow, state) in cell.flows.iter().zip(&world.flows) {
         let mut summary = narrows_cell::described(flow);
         let totals = world.counters(state);
@@ -147,13 +150,19 @@ pub(crate) fn describe(cell: &Cell, world: &World) -> RunDocument {
         }
         let wanted = !flow.is_paused() && summary.offered.is_none_or(|offered| offered.bytes > 0);
         if wanted && summary.receiver.received_packets == Some(0) {
-            document.judge(
-                Severity::Invalid,
-                "silent",
-                format!("No data of flow {} ({}) arrived.", flow.flow, flow.name),
-            );
+            silent.push(flow);
         }
         document.flows.push(summary);
+    }
+    if !silent.is_empty() {
+        let silence = Silence::new(&document);
+        let texts = silent.iter().map(|flow| {
+            let missing = format!("No data of flow {} ({})", flow.flow, flow.name);
+            silence.sentence(&missing, flow.flow)
+        });
+        for text in texts.collect::<Vec<_>>() {
+            document.judge(Severity::Invalid, "silent", text);
+        }
     }
     document
 }

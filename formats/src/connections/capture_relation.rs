@@ -31,9 +31,7 @@ pub enum Relation {
 /// Compares two connections of two captures.
 pub fn compare_captures(first: (&View, &Connection), second: (&View, &Connection)) -> Relation {
     let (one, other) = (first.1, second.1);
-    let same_hosts =
-        one.ends == other.ends || (one.ends[0] == other.ends[1] && one.ends[1] == other.ends[0]);
-    if one.protocol != other.protocol || !same_hosts {
+    if one.turned(other).is_none() {
         return Relation::Unrelated;
     }
     let at_once = one.first_ns <= other.last_ns && other.first_ns <= one.last_ns;

@@ -55,6 +55,36 @@ impl Connection {
         usize::from(self.payload[1] > self.payload[0])
     }
 
+    /// How a connection of another capture has its ends if both are the same connection: `true` if they are in the
+    /// opposite order. `None` if the connections are different.
+    ///
+    /// Where addresses or ports are translated between the captures, the initial sequence numbers of both ends, which
+    /// are random (RFC 9293, section 3.4.1), tell that it is the same connection.
+    pub(super) fn turned(&self, other: &Connection) -> Option<bool> {
+        if self.protocol != other.protocol {
+            return None;
+        }
+        let [first, second] = &other.ends;
+        if [first, second] == self.ends.each_ref() {
+            Some(false)
+        } else if [second, first] == self.ends.each_ref() {
+            Some(true)
+        } else {
+            let numbers = self.handshake()?;
+            let [first, second] = other.handshake()?;
+            if [first, second] == numbers {
+                Some(false)
+            } else {
+                ([second, first] == numbers).then_some(true)
+            }
+        }
+    }
+
+    /// The initial sequence numbers of both ends, if both SYNs were captured.
+    pub fn handshake(&self) -> Option<[u32; 2]> {
+        Some([self.initial[0]?, self.initial[1]?])
+    }
+
     /// True if `packet` begins another connection on the same ports.
     fn is_over_before(&self, packet: &Packet) -> bool {
         if packet.flags & RST != 0 {

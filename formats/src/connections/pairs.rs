@@ -95,7 +95,7 @@ pub fn match_ends(near: (&View, &Connection), far: (&View, &Connection)) -> Matc
     let [near, far] = [near, far].map(|(view, connection)| Seen { view, connection });
     let from = near.connection.data_from();
     // Either capture may lack the beginning and number the ends differently.
-    let turned = usize::from(near.connection.ends[0] != far.connection.ends[0]);
+    let turned = usize::from(near.connection.turned(far.connection) == Some(true));
     let data = direction((near, from), (far, from ^ turned));
     let back = direction((far, (1 - from) ^ turned), (near, 1 - from));
     Matched {

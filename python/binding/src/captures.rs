@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     last_ns: i64,
     /// True if its first packet was captured.
     opened: bool,
+    /// Initial sequence numbers of both ends, if both SYNs were captured.
+    handshake: Option<[u32; 2]>,
 }
 
 /// The packets captured at one interface.
@@ -68,6 +70,7 @@ impl CaptureView {
                 first_ns: connection.first_ns,
                 last_ns: connection.last_ns,
                 opened: connection.initial != [None, None],
+                handshake: connection.handshake(),
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! The judgement of a run between two hosts: reasons against it from their machines, their tunnel and their clocks.
 
-use super::{EndpointMeasurements, MS, US, judge_endpoint, judge_missed, judge_stolen};
+use super::{EndpointMeasurements, MS, US, judge_endpoints, judge_missed, judge_stolen};
 use narrows_record::{Direction, RunDocument, Severity};
 
 /// Measurements of a run between two hosts, without its endpoints.
@@ -128,9 +128,7 @@ pub fn judge_pair(
     for way in &measured.ways {
         judge_way(run, measured, way);
     }
-    for endpoint in endpoints {
-        judge_endpoint(run, endpoint);
-    }
+    judge_endpoints(run, endpoints);
 }
 
 fn ms(ns: u64) -> f64 {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,15 @@ from narrows.formats.imports._streams import facts_of, large_frames, one_end
 from narrows.formats.runs import Flow, MeasuredRun, Unread, joined, note
 
 if TYPE_CHECKING:
+    from narrows._native import Connection
     from narrows.formats.imports.pcapng import Capture
 
 STRANGERS = "packets that the capture of the far end has and that of the near end lacks"
 ONE_ONLY = "connections that only one of both captures has"
 #: Most pairs of connections on the same ports that are compared.
 _MOST_PAIRS = 64
+#: Connections in two captures may be one if they overlap in this share of the time and of the data.
+_TOGETHER, _SAME = 0.8, 0.8
 _UNMATCHED = (
     "Both captures show the same connection, but the packets of the one can't be recognised in the other, so"
     " only {which} is used. Where network adapters segment or merge packets (offloads), capture again after"
@@ -47,14 +50,17 @@ def related(
 
     theirs: dict[object, list[int]] = {}
     for place, connection in enumerate(other.connections):
-        theirs.setdefault(_key(connection), []).append(place)
+        for key in _keys(connection):
+            theirs.setdefault(key, []).append(place)
     mine = range(len(one.connections)) if places is None else places
-    shared = [place for place in mine if _key(one.connections[place]) in theirs]
+    shared = [place for place in mine if any(key in theirs for key in _keys(one.connections[place]))]
     shared.sort(key=lambda place: sum(one.connections[place].payload), reverse=True)
     pairs: list[Pair] = []
     taken: set[int] = set()
     for place in shared[:most]:
-        for partner in theirs[_key(one.connections[place])][:_MOST_PAIRS]:
+        keys = _keys(one.connections[place])
+        partners = dict.fromkeys(partner for key in keys for partner in theirs.get(key, [])[:_MOST_PAIRS])
+        for partner in partners:
             if partner in taken:
                 continue
             kind, near, packets = _native.relate(one.view, place, other.view, partner)
@@ -65,8 +71,45 @@ def related(
     return pairs
 
 
-def _key(connection: Any) -> object:
-    return (connection.protocol, frozenset(connection.ends))
+def _keys(connection: Connection) -> list[object]:
+    """Keys that two captures of a connection share: its addresses and ports and, where these are translated
+    on the way, the initial sequence numbers of both ends."""
+    addresses = (connection.protocol, frozenset(connection.ends))
+    numbers = connection.handshake
+    return [addresses] if numbers is None else [addresses, frozenset(numbers)]
+
+
+def _translated(one: Capture, other: Capture, pairs: Iterable[Pair]) -> list[dict[str, str]]:
+    """The note that addresses or ports differ between both captures; none if they don't."""
+    changed = [
+        ends
+        for pair in pairs
+        if set(ends := one.connections[pair.here].ends) != set(other.connections[pair.there].ends)
+    ]
+    if not changed:
+        return []
+    ends = " and ".join(f"{address} port {port}" for address, port in changed[0])
+    text = (
+        f"Addresses or ports differ between both captures (address translation) for {len(changed)} of the"
+        f" connections, such as that of {ends}; these were matched by their initial sequence numbers."
+    )
+    return [note("translated", text)]
+
+
+def likely_translated(one: Capture, other: Capture) -> bool:
+    """True if the largest connections of two captures may be one whose addresses were translated on the way:
+    with one end in common, at the same time, with nearly the same data."""
+    mine, theirs = (
+        max(capture.connections, key=lambda connection: sum(connection.payload), default=None)
+        for capture in (one, other)
+    )
+    if mine is None or theirs is None or mine.protocol != theirs.protocol:
+        return False
+    common = set(mine.ends) & set(theirs.ends)
+    both = min(mine.last_ns, theirs.last_ns) - max(mine.first_ns, theirs.first_ns)
+    shorter = min(mine.last_ns - mine.first_ns, theirs.last_ns - theirs.first_ns)
+    volumes = sorted(max(connection.payload) for connection in (mine, theirs))
+    return len(common) == 1 and both > 0 and both >= _TOGETHER * shorter and volumes[0] >= _SAME * volumes[1]
 
 
 def both_ends(one: Capture, other: Capture, chosen: Chosen, scheme: str) -> MeasuredRun:
@@ -92,6 +135,7 @@ def both_ends(one: Capture, other: Capture, chosen: Chosen, scheme: str) -> Meas
         strangers += packets["strangers"]
     unmatched = [pair for pair in pairs.values() if pair.kind == "unmatched"]
     reasons = [*chosen.reasons, *one.reasons, *other.reasons]
+    reasons += _translated(one, other, seen)
     reasons += large_frames([pair.packets for pair in seen if pair.packets])
     if unmatched:
         reasons.append(note("unmatched", _UNMATCHED.format(which="the rest of the connections"), "degraded"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from narrows.errors import DataError, NarrowsError
 from narrows.formats.imports._choice import Choice, choose_connections
-from narrows.formats.imports._ends import both_ends, related
+from narrows.formats.imports._ends import both_ends, likely_translated, related
 from narrows.formats.imports._streams import one_end
 from narrows.formats.runs import MeasuredRun, Unread, note, scheme_of
 
@@ -29,6 +29,8 @@ MOST_BYTES = 2_000_000_000
 _ENDS = ("sender", "receiver")
 #: How many shared connections decide whether two captures are of one run.
 _DECIDE = 3
+#: How many captures of one end are compared for address translation.
+_MOST_ALONE = 64
 
 
 @dataclass
@@ -50,6 +52,7 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
     choice = choice or Choice()
     left, rotated = _joined([capture for file in files for capture in _captures(file)])
     runs = []
+    alone: list[tuple[Capture, MeasuredRun]] = []
     while left:
         first = left.pop(0)
         group = [first]
@@ -71,7 +74,26 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
                 text = f"The capture was rotated; these {len(parts)} files were read as one: {names}."
                 run.reasons.append(note("rotated", text))
         runs.append(run)
+        if len(group) == 1 and len(alone) < _MOST_ALONE:
+            alone.append((first, run))
+    _note_translation(alone)
     return runs
+
+
+def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
+    """Says of captures without partner which others may show the same connection under other addresses."""
+    for place, (one, run) in enumerate(alone):
+        for other, its_run in alone[place + 1 :]:
+            if not likely_translated(one, other):
+                continue
+            for mine, theirs, its in ((one, other, run), (other, one, its_run)):
+                text = (
+                    f"{theirs.file.name} ({theirs.view.name}) may show the same connection as"
+                    f" {mine.file.name} ({mine.view.name}) with other addresses or ports (NAT)."
+                    " TCP connections with translated addresses are one run if both captures have their"
+                    " handshake and sequence numbers are not changed on the way."
+                )
+                its.reasons.append(note("maybe_translated", text))
 
 
 def _joined(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
