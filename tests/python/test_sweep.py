@@ -28,6 +28,7 @@ from narrows.sweep.merge import merge
 from narrows.sweep.parts import digest_of
 from narrows.sweep.store import SweepFolder
 from narrows.sweep.work import DEFAULT_MEMORY
+from processes import eventually, is_alive
 
 SCENARIO = """\
 schema: narrows/scenario/1
@@ -456,3 +457,27 @@ def test_invalid_and_failed_points_are_counted(tmp_path: Path) -> None:
     (page,) = (site / "sweeps").glob("*/index.html")
     assert "with an invalid cell" in page.read_text()
     assert point is not None
+
+
+_WORKERS = """
+import os, time
+def work(_):
+    time.sleep(0.1)
+    return os.getpid()
+if __name__ == "__main__":
+    from narrows.sweep.engines import processes
+    executor = processes(2)
+    print(*{future.result() for future in [executor.submit(work, n) for n in range(8)]}, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_workers_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(_WORKERS)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        workers = [int(word) for word in parent.stdout.readline().split()]
+        parent.kill()
+    assert workers
+    eventually("the workers have ended", lambda: not any(map(is_alive, workers)), 60)

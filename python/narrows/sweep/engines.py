@@ -116,14 +116,24 @@ def processes(count: int) -> Executor:
     """Processes of this machine, each with its own interpreter."""
     import multiprocessing
 
-    # Workers know nothing of this process, and leave signals of the terminal to it.
-    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_ignore_interrupts)
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_follow_parent)
 
 
-def _ignore_interrupts() -> None:
+def _follow_parent() -> None:
+    """Leaves signals of the terminal to the parent, and ends the worker with it: a worker holds both ends of
+    its queue, so that it would wait for ever after its parent was killed."""
+    import multiprocessing
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _dask(address: str) -> Engine:
