@@ -73,6 +73,10 @@ USAGE = [
     ["query", "bad sql", "one"],
     ["report", "one", "--report", "nosuch"],
     ["sweep", "run", "good.yaml"],
+    ["hunt", "cubic", "--worst", "nosuch"],
+    ["hunt", "cubic", "--worst", "share", "--against", "nosuch"],
+    ["plot", "one", "--schemes", "nosuch"],
+    ["show", "one", "--only", "a=b"],
     ["note", "one", ""],
     ["tag", "one", "a b"],
 ]
@@ -89,6 +93,7 @@ INPUT = [
     ["sweep", "show", "none"],
     ["scenarios", "none"],
     ["schemes", "none"],
+    ["hunt", "none"],
     ["lab", "show", "none"],
     ["lab", "run", "none"],
     ["models", "show", "none"],

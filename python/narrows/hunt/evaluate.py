@@ -16,7 +16,7 @@ from typing import Any
 from narrows.campaign.columns import FIXED, free_name, typed
 from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
-from narrows.errors import Problem, ScenarioError, UsageError
+from narrows.errors import DataError, Problem, ScenarioError, UsageError
 from narrows.hunt import space as spaces
 from narrows.hunt.objectives import Metrics, Objective
 from narrows.hunt.space import Space, Values
@@ -60,16 +60,17 @@ class Question:
         return content_hash({"asked": asked, "genes": genes})
 
     def check(self) -> None:
-        """Raises `UsageError` for schemes that can't be simulated, and combinations without meaning."""
+        """Raises `DataError` or, for options, `UsageError` for schemes that cannot be simulated, and for
+        combinations without meaning."""
         from narrows.scenario import registry
 
         ours = registry.load().schemes
-        for name in filter(None, (self.scheme, self.against)):
-            if not _NAME.fullmatch(name) or name not in ours:
+        for name, error in ((self.scheme, DataError), (self.against, UsageError)):
+            if name and (not _NAME.fullmatch(name) or name not in ours):
                 from narrows.text import did_you_mean
 
                 hint = did_you_mean(name, ours) or "; narrows schemes lists them"
-                raise UsageError(f'"{name}" is none of our own schemes, which alone can be simulated{hint}')
+                raise error(f'"{name}" is not a native scheme, and only those can be simulated{hint}')
         if self.objective.beside and self.against is None:
             raise UsageError(f"--worst {self.objective.name} needs a competitor: --against cubic")
 

@@ -88,10 +88,10 @@ def _translated(one: Capture, other: Capture, pairs: Iterable[Pair]) -> list[dic
     ]
     if not changed:
         return []
-    ends = " and ".join(f"{address} port {port}" for address, port in changed[0])
+    first = " and ".join(f"{address} port {port}" for address, port in changed[0])
     text = (
         f"Addresses or ports differ between both captures (address translation) for {len(changed)} of the"
-        f" connections, such as that of {ends}; these were matched by their initial sequence numbers."
+        f" connections, such as that of {first}; these were matched by their initial sequence numbers."
     )
     return [note("translated", text)]
 
