@@ -12,6 +12,7 @@ import pytest
 
 import narrows
 import processes
+from narrows.cli.all_commands import app
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 COMMANDS = (
@@ -75,6 +76,42 @@ def test_a_command_loads_itself_alone() -> None:
     )
     done = processes.run([sys.executable, "-c", code])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+#: Libraries that take longer to import than a help or a list takes to print.
+HEAVY = (
+    "pydantic", "typer", "numpy", "pandas", "polars", "pyarrow", "duckdb", "matplotlib", "scipy", "rich",
+    "yaml", "jinja2", "safetensors", "narrows._native",
+)  # fmt: skip
+
+
+def imported_by(*words: str) -> set[str]:
+    """The heavy libraries that a command has imported when it ends."""
+    code = (
+        "import atexit, sys\n"
+        f"heavy = {HEAVY!r}\n"
+        "atexit.register(lambda: print(*sys.modules.keys() & set(heavy), file=sys.stderr))\n"
+        f"sys.argv = ['narrows', *{words!r}]\n"
+        "from narrows.cli import main\n"
+        "main()\n"
+    )
+    done = processes.run([sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", app.commands)
+def test_the_help_of_a_command_imports_no_heavy_library(name: str) -> None:
+    assert imported_by(name, "--help") == set()
+
+
+def test_the_list_of_schemes_imports_no_arrays() -> None:
+    heavy = {"numpy", "pyarrow", "pandas", "matplotlib", "safetensors", "scipy", "duckdb"}
+    assert not imported_by("schemes") & heavy
+
+
+def test_the_list_of_scenarios_imports_no_arrays() -> None:
+    assert imported_by("scenarios") <= {"rich", "yaml"}
 
 
 def test_the_package_can_be_run_as_a_module() -> None:

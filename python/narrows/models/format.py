@@ -12,10 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import DataError
 from narrows.text import printable, shorten
@@ -26,7 +23,13 @@ SUFFIX = ".safetensors"
 FORMER = b"narrows/model/1\n"
 _FORMER_TYPES = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+else:
+    # The list of schemes reads the headers of models alone, which takes less time than to import numpy.
+    Array = Any
 
 #: Kinds are names of schemes, and arrays have plain names as well, so that both may be printed.
 _KIND = re.compile(r"[a-z0-9-]{1,40}")
@@ -48,6 +51,7 @@ class Summary:
 
 def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> bytes:
     """The content of a model file. Equal models have equal bytes."""
+    import numpy as np
     from safetensors.numpy import save
 
     plain = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
@@ -92,6 +96,8 @@ def former(content: bytes) -> tuple[str, dict[str, Array], dict[str, str]]:
     """Kind, arrays and notes of a file of the format before; raises `DataError` if it is damaged."""
     start = len(FORMER) + 4
     length = int.from_bytes(content[len(FORMER) : start], "little")
+    import numpy as np
+
     arrays: dict[str, Array] = {}
     try:
         header = json.loads(content[start : start + length])

@@ -11,7 +11,6 @@ from typing import Any
 
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import data_folder, named_path, read_whole
-from narrows.models.convert import convert
 from narrows.models.format import SUFFIX, Summary, summary
 from narrows.text import did_you_mean, printable, shorten
 
@@ -115,6 +114,8 @@ def find(text: str, base: Path) -> Path | None:
 
 def load(path: Path) -> tuple[str, bytes]:
     """Name and content of the model file at `path`, which may also be a published model of another format."""
+    from narrows.models.convert import convert
+
     return path.stem + SUFFIX, convert(path)
 
 
