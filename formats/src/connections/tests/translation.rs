@@ -34,7 +34,7 @@ fn translated_addresses_do_not_hide_a_connection_whose_handshake_was_captured() 
     );
     let arrive = [start - 40 * MS, start - 40 * MS];
     let same = opened(&far, arrive, 61_234, [first, 77]);
-    let ends = relation((&near, &near.connections[0]), (&same, &same.connections[0]));
+    let ends = compare_captures((&near, &near.connections[0]), (&same, &same.connections[0]));
     let Relation::Ends(0, matched) = ends else {
         panic!("{ends:?}");
     };
@@ -43,7 +43,7 @@ fn translated_addresses_do_not_hide_a_connection_whose_handshake_was_captured() 
     assert!(matched.back.delays().all(|delay| delay == 20 * MS));
     let other = opened(&far, arrive, 61_234, [first, 78]);
     assert!(matches!(
-        relation(
+        compare_captures(
             (&near, &near.connections[0]),
             (&other, &other.connections[0])
         ),

@@ -20,8 +20,9 @@ STRANGERS = "packets that the capture of the far end has and that of the near en
 ONE_ONLY = "connections that only one of both captures has"
 #: Most pairs of connections on the same ports that are compared.
 _MOST_PAIRS = 64
-#: Connections in two captures may be one if they overlap in this share of the time and of the data.
-_TOGETHER, _SAME = 0.8, 0.8
+#: Connections in two captures may be one if they overlap in this share of the time and of the data. The near
+#: end of a path with losses sees repeated data that the far one lacks.
+_TOGETHER, _SAME = 0.8, 0.5
 _UNMATCHED = (
     "Both captures show the same connection, but the packets of the one can't be recognised in the other, so"
     " only {which} is used. Where network adapters segment or merge packets (offloads), capture again after"
