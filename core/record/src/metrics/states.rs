@@ -157,7 +157,7 @@ mod tests {
             .collect()
     }
 
-    fn ask(mode: &str, measure: &str, from_ns: u64) -> Measured {
+    fn ask(mode: &str, statistic: &str, from_ns: u64) -> Measured {
         let states = states(&[
             "startup",
             "drain",
@@ -172,7 +172,7 @@ mod tests {
             flow: 1,
             mode: Some(mode.to_owned()),
             value: None,
-            measure: measure.to_owned(),
+            measure: statistic.to_owned(),
             from_ns,
             until_ns: None,
         };
@@ -207,12 +207,12 @@ mod tests {
             name: "gain".to_owned(),
             value,
         });
-        let ask = |name: &str, measure: &str, until_ns: Option<u64>| {
+        let ask = |name: &str, statistic: &str, until_ns: Option<u64>| {
             let question = StateQuestion {
                 flow: 1,
                 mode: None,
                 value: Some(name.to_owned()),
-                measure: measure.to_owned(),
+                measure: statistic.to_owned(),
                 from_ns: 0,
                 until_ns,
             };
