@@ -99,7 +99,7 @@ def test_a_cell_that_needs_too_much_memory_fails_and_says_so(tmp_path: Path) -> 
     assert process.returncode == 6, said
     (entry,) = json.loads((tmp_path / "out" / "campaign.json").read_text())["cells"]
     assert (entry["state"], entry["error"]["kind"]) == ("failed", "memory")
-    assert "needs more memory than the 150 MB that it may take" in entry["error"]["message"]
+    assert "needs more memory than the 150 MB that are allowed" in entry["error"]["message"]
     assert list((tmp_path / "out" / "cells").iterdir()) == []
 
 

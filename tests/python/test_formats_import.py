@@ -375,8 +375,8 @@ def test_clocks_that_disagree_make_a_run_degraded(tmp_path: Path) -> None:
 WRONG = {
     "qlog": {
         "empty": (b"", "is empty"),
-        "binary": (bytes(range(256)) * 4, "no text"),
-        "other": (b'{"a": 1}', "no qlog"),
+        "binary": (bytes(range(256)) * 4, "is not text"),
+        "other": (b'{"a": 1}', "not a qlog"),
         "cut": (as_text("json")[:100].encode(), "cut off"),
         "nothing": (b'{"qlog_version": "0.3", "traces": []}', "no events"),
     },
@@ -407,7 +407,7 @@ WRONG = {
     "mahimahi": {
         "empty": (b"", "no packets"),
         "other": (b"hello\nworld\n", "line 1"),
-        "damaged": (mahimahi_log(20).encode() + b"12 - 15\n", "none of a log"),
+        "damaged": (mahimahi_log(20).encode() + b"12 - 15\n", "is not a line of a log"),
         "numbers": (b"99999999999999999999 + 1504\n", "line 1"),
     },
 }

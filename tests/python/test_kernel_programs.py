@@ -109,7 +109,7 @@ def test_the_option_adds_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_core_reads_the_name_and_refuses_what_is_no_object(tmp_path: Path) -> None:
     (tmp_path / "page.o").write_text("# not an object")
-    assert "page.o: this is no object file (ELF)" in problems(f"{{bpf: {tmp_path}/page.o}}")
+    assert "page.o: this is not an object file (ELF)" in problems(f"{{bpf: {tmp_path}/page.o}}")
 
 
 def test_the_schema_knows_programs_and_files() -> None:

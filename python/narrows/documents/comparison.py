@@ -1,4 +1,4 @@
-"""The comparison that `narrows compare --json` prints (`narrows/compare/1`)."""
+"""The comparison that `narrows compare DIR --json` prints (`narrows/compare/1`)."""
 
 from __future__ import annotations
 

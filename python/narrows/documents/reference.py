@@ -29,7 +29,7 @@ class Format:
 #: By the names that `narrows schema --document` takes.
 FORMATS = {
     "results": Format(results.FORMAT, "`results.json`", results.Results),
-    "comparison": Format(comparison.FORMAT, "`narrows compare --json`", comparison.Comparison),
+    "comparison": Format(comparison.FORMAT, "`narrows compare DIR --json`", comparison.Comparison),
 }
 
 
