@@ -89,8 +89,8 @@ def test_three_runs_show_nothing_and_say_so(tmp_path: Path) -> None:
     ]
     result = run_command(*sides)
     assert result.exit_code == 0, result.output
-    assert "Nothing can be shown by 5 comparisons: the runs are too few." in result.stdout
-    assert "3 pairs of runs: 6 are the fewest that can show anything" in result.stdout
+    assert "5 comparisons show nothing: there are too few runs." in result.stdout
+    assert "3 pairs of runs: at least 6 are needed" in result.stdout
     # A gate that can't close is none.
     result = run_command(*sides, "--fail-on", "throughput worse by 5 %")
     assert result.exit_code == 3

@@ -143,7 +143,7 @@ def test_nothing_is_loaded_from_outside(folder: Path, page: Page) -> None:
 def test_question_and_answer_are_told(page: Page) -> None:
     assert QUESTION in page.words
     # Two runs of a scheme are too few to show an order.
-    assert "2 valid runs of a scheme show no order: 6 are the fewest that can" in page.words
+    assert "2 valid runs of each scheme cannot show an order: it takes at least 6" in page.words
     assert "Highest throughput" not in page.words
     assert "2 invalid runs, 1 failed run, 1 unfinished run, 1 skipped scheme" in page.words
 

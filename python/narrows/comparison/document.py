@@ -43,12 +43,12 @@ FEW = 2
 
 
 def _ignore(*_: object) -> None:
-    """Whoever is told nothing does nothing."""
+    """Ignores its arguments."""
 
 
 @dataclass
 class Request:
-    """What to compare, and how."""
+    """The request for a comparison."""
 
     folders: Sequence[Path]
     schemes: Sequence[str] = ()
@@ -83,8 +83,8 @@ class Request:
 def compare(request: Request) -> Comparison:
     """Compares campaigns, or the schemes of one, and returns the document.
 
-    Raises `DataError` for folders that hold no campaign or are not comparable, `UsageError` for names that
-    are not there. Of three and more campaigns those that can't be read are left out, told to `warn`, and
+    Raises `DataError` for folders that hold no campaign or are not comparable, `UsageError` for unknown
+    names. Of three and more campaigns those that can't be read are left out, told to `warn`, and
     listed as `unread`.
     """
     if request.fail_on and len(request.folders) == 1 and not (request.against or request.pairs):
@@ -383,7 +383,7 @@ def _behind(pairings: Sequence[Pairing], request: Request) -> tuple[list[Trace],
             flows = traces.divergences(pairing, tolerance)
             shapes.append(envelope.envelopes(pairing, flow))
         except DataError as error:
-            # The results tell what the numbers are, also of records that were thinned out.
+            # The results have the numbers even of thinned records.
             title, why = pairing.title, str(error)
             parted.append(Trace(title=title, sides=sides, schemes=schemes, absent=why, flows=[]))
             shapes.append(Envelope(title=title, sides=sides, schemes=schemes, absent=why))

@@ -47,8 +47,8 @@ class Margin:
 
 @dataclass(frozen=True)
 class Equivalence:
-    """What the runs show about a margin: `outcome`, the p value of the claim among all that are made
-    together, and why nothing is shown."""
+    """The finding about a margin: `outcome`, the p value of the claim among all claims made together, and the
+    reason if nothing is shown."""
 
     margin: Margin
     outcome: str
@@ -155,7 +155,7 @@ def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
         within = finding.outcome == SAME or amount <= margin.amount * (1 + _ROUNDING)
         return Equivalence(margin, WITHIN if within else BEYOND)
     if finding.runs < FEWEST_FOR_INTERVAL:
-        few = f"{finding.runs} {finding.counted}: {FEWEST_FOR_INTERVAL} are the fewest that can show anything"
+        few = f"{finding.runs} {finding.counted}: at least {FEWEST_FOR_INTERVAL} are needed"
         return replace(undecided, why=finding.why or few)
     return None
 

@@ -1,5 +1,4 @@
-"""What the runs show about each metric of each pairing: better, worse, no difference shown, or nothing at
-all.
+"""The finding for each metric of each pairing: better, worse, no difference shown, or nothing at all.
 
 Three things must hold before a difference is claimed: the permutation test over *all* comparisons made
 together (`narrows.statistics.permutation`), the interval of the difference itself, and, where time is real,
@@ -66,10 +65,10 @@ class Finding:
     p_alone: float | None = None
     #: Differences below this are not resolved, in the metric's unit.
     resolution: float = 0.0
-    #: True if all runs of each side are identical, so that the difference is no matter of chance.
+    #: True if all runs of each side are identical, so that the difference is not due to chance.
     exact: bool = False
     why: str | None = None
-    #: What is shown about the smallest difference that matters, where one was named.
+    #: The finding about the smallest difference that matters, where one was named.
     equivalence: Equivalence | None = None
 
     @property
@@ -142,9 +141,7 @@ def _measured(pairing: Pairing, metric: Metric) -> Finding:
             finding.outcome, finding.why = NOT_SHOWN, "the difference is below the lateness of the runs"
     elif runs < FEWEST_FOR_INTERVAL:
         finding.outcome = TOO_FEW
-        finding.why = (
-            f"{runs} {_runs_word(paired, runs)}: {FEWEST_FOR_INTERVAL} are the fewest that can show anything"
-        )
+        finding.why = f"{runs} {_runs_word(paired, runs)}: at least {FEWEST_FOR_INTERVAL} are needed"
     else:
         finding.p_alone = differences.signed_rank_p(y - x) if paired else differences.rank_sum_p(x, y)
     return finding
@@ -231,7 +228,7 @@ def _decide(finding: Finding, groups: int) -> None:
 
 
 def least_p(finding: Finding) -> float:
-    """The smallest p value that the runs of a finding can give."""
+    """The smallest p value that the runs of a finding can reach."""
     if finding.pairing.is_paired:
         return permutation.least_paired_p(finding.runs)
     assert finding.base is not None

@@ -64,11 +64,11 @@ def read(text: str, metrics: Sequence[Metric]) -> Limit:
 
 
 def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[LimitOutcome]:
-    """What became of each limit: `broken`, with one entry in `by` per finding that broke it.
+    """The outcome of each limit: `broken`, with one entry in `by` per finding that broke it.
 
     A scheme whose runs all failed on the other side breaks every limit on what is worse, as it must not gain
-    by failing. Raises `DataError` if no scheme has the runs to ever break a limit, since a gate that can't
-    close is none.
+    by failing. Raises `DataError` if no scheme has the runs to ever break a limit, since such a gate
+    could never close.
     """
     return [_hold(limit, findings) for limit in limits]
 
@@ -129,7 +129,7 @@ def _is_within(equivalence: Equivalence | None) -> bool:
 
 
 def _why(finding: Finding, limit: Limit) -> str | None:
-    """What broke the limit, where the limit alone does not say it."""
+    """The finding that broke the limit, where the limit alone does not say it."""
     if _is_lost(finding, limit):
         return finding.why
     if limit.way != NOT_EQUIVALENT or finding.equivalence is None:

@@ -1,4 +1,4 @@
-"""Which row has the best value of a metric, as far as the comparison of a campaign's rows shows it.
+"""The row with the best value of a metric, where the comparison of a campaign's rows shows one.
 
 Everything here is read from the document of `narrows compare`: of rows that met the same conditions, those to
 which no other is shown to be better may be the best. Where one alone is left, it is, since all claims of a
@@ -31,7 +31,7 @@ class Leaders:
     unjudged: tuple[str, ...]
     #: Medians over the valid runs, in the metric's unit.
     medians: Mapping[str, float]
-    #: True if all runs of these rows are identical, so that the order is no matter of chance.
+    #: True if all runs of these rows are identical, so that the order is not due to chance.
     exact: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""What the runs show about the smallest difference that matters, in words."""
+"""Findings about the smallest difference that matters, in words."""
 
 from __future__ import annotations
 

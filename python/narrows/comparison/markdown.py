@@ -12,7 +12,7 @@ from narrows.text import markdown_table
 
 
 def markdown(document: Comparison) -> str:
-    """The whole comparison: what is shown first, the table of everything folded away."""
+    """The whole comparison: findings first, with the table of everything folded away."""
     parts = [f"### {_plain(words.headline(document))}\n"]
     if document.limits:
         parts.append("".join(f"- {_plain(text)}\n" for text in words.limit_sentences(document)))
@@ -52,9 +52,9 @@ def markdown(document: Comparison) -> str:
     return "\n".join(part for part in parts if part)
 
 
-#: What a renderer takes for mark-up, or for a reference to a person (`@name`) or an issue (`#1`).
+#: Characters that a renderer takes for mark-up, or for a reference to a person (`@name`) or an issue (`#1`).
 _MARKS = re.compile(r"[\\|*_`<>\[\]#~&]")
-#: Where renderers begin a link of their own accord: an address, a host name that begins with www., a mail
+#: Text that renderers turn into links: an address, a host name that begins with www., a mail
 #: address, the name of a person or team, and an issue of another repository (`owner/name#1`).
 _LINKS = re.compile(
     r"(?i)(?<=[a-z0-9])(?=://)|(?<=www)(?=\.)|@|(?<=mailto)(?=:)|(?<=xmpp)(?=:)|(?<=GH)(?=-\d)"
@@ -64,7 +64,7 @@ _NOTHING = "<!-- -->"
 
 
 def _plain(text: object) -> str:
-    """Text that no renderer takes for mark-up, a link, or a mention of somebody."""
+    """Text that no renderer takes for mark-up, a link, or a mention of a person."""
     escaped = _MARKS.sub(lambda match: f"\\{match[0]}", " ".join(str(text).split()))
     return _LINKS.sub(lambda match: f"{match[0]}{_NOTHING}", escaped)
 

@@ -22,7 +22,7 @@ _BOX, _LEFT, _BELOW = (340, 240), 56, 40
 
 
 def page(document: Comparison) -> str:
-    """The page as text; the same document gives the same bytes."""
+    """The page as text; equal documents have equal bytes."""
     from jinja2 import Environment
     from markupsafe import Markup
 

@@ -1,4 +1,4 @@
-"""Rows of a comparison as schemes and the values that a matrix gave them, each in a column of its own."""
+"""Rows of a comparison as schemes and their values of the matrix, in separate columns."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """How the set-ups of campaigns differ, and which of these differences make their numbers incomparable.
 
-A difference is of one of three kinds. *Conditions* are what the schemes met: network, flows, duration, part
+A difference is of one of three kinds. *Conditions* are network, flows, duration and the part that is
 measured. Numbers from other conditions say nothing about a scheme, a version or a place, so they are refused
 unless the user names what is to be compared. *Schemes* are their parameters and settings of the transport;
 *circumstances* are versions, kernel, machine, plane, seed and number of runs. The last two are what people
-compare, and are only told.
+compare, and are only reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTHING = "none"
 _OF_SCHEME = ("scheme", "params", "profile")
 #: Refusals name so many differences.
 _MOST_NAMED = 3
-#: Members of a resolved scenario that are told elsewhere, or say nothing about the runs.
+#: Members of a resolved scenario that are shown elsewhere, or do not affect the runs.
 _TOLD = (
     *("format", "name", "title", "question", "topology", "network", "base_rtt_ns", "schemes", "duration_ns"),
     *("timeline", "measure", "draw", "drawn", "report", "expect", "where", "runs", "seed", "transport"),
@@ -101,7 +101,7 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
             yield _difference(CIRCUMSTANCE, what, first or NOTHING, second or NOTHING, sides)
     keys = dict.fromkeys([*base.settings, *other.settings])
     for key in keys:
-        # What only one version writes is its default, which the other one had no word for.
+        # A member that only one version writes is its default, for which the other had no word.
         if key in _TOLD or key not in base.settings or key not in other.settings:
             continue
         first, second = base.settings[key], other.settings[key]

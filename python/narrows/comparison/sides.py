@@ -25,7 +25,7 @@ from narrows.text import did_you_mean, shorten
 Json = dict[str, Any]
 #: Planes on which something may be late, and which have clocks.
 _LIVE = ("emulate", "hosts")
-#: What the runs of two samples have in common.
+#: The runs that two samples share.
 SAME_SEEDS, OTHER_SEEDS, NO_SEEDS = "same", "different", "none"
 
 
@@ -42,7 +42,7 @@ class Run:
 
 @dataclass
 class Side:
-    """A campaign, under the letter that stands for it."""
+    """A campaign and its letter."""
 
     name: str
     folder: CampaignFolder
@@ -91,7 +91,7 @@ class Side:
         return scheme.removesuffix(suffix(values)) if values else scheme
 
     def settings_of(self, scheme: str) -> Json:
-        """The resolved scenario as it holds for one scheme: a matrix gives each row values of its own."""
+        """The resolved scenario for one scheme: a matrix gives each row its own values."""
         row = self.rows.get(scheme) or {}
         return {**self.settings, **(row.get("overlay") or {}), "flows": row.get("flows") or []}
 
@@ -161,7 +161,7 @@ class Pairing:
 
     @property
     def group(self) -> tuple[str, str, bool]:
-        """What runs may be exchanged together: those of the same two campaigns."""
+        """The runs that may be exchanged together: those of the same two campaigns."""
         return self.base.side.name, self.other.side.name, self.is_paired
 
     @cached_property
@@ -275,7 +275,7 @@ def pairings(
         return _within(base, schemes, against, flow, across)
     found = []
     for side in sides[1:]:
-        # A scheme that was skipped on one side, or failed there, is told and not passed over.
+        # A scheme that was skipped on one side, or failed there, is reported and not passed over.
         known = [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
         common = [scheme for scheme in base.schemes if scheme in known]
         if schemes:
@@ -309,7 +309,7 @@ def _within(
     for members in [chosen] if everything else strata(side, chosen).values():
         base = _base_of(side, members, against)
         if against is not None and base is None:
-            # Rows of other conditions have no base: nobody asked how they differ from each other.
+            # Rows of other conditions have no base: their differences were not asked for.
             continue
         ordered = members if base is None else [base, *(scheme for scheme in members if scheme != base)]
         samples = [sample(side, scheme, flow) for scheme in ordered]

@@ -48,7 +48,7 @@ def signed(value: float, scale: float = 1.0, decimals: int = 1, *, exactly: bool
 
 
 def _form(finding: ComparedMetric, metric: Metric) -> tuple[Estimate | None, float, str]:
-    """The estimate that is told, the factor to its unit, and the unit."""
+    """The estimate to print, the factor to its unit, and the unit."""
     if finding.told_as == "relative":
         return finding.relative, 100.0, "%"
     unit = unit_of(metric)
@@ -112,8 +112,8 @@ def value(summary: Statistics | None, metric: Metric) -> str:
 
 
 def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetric]]:
-    """Row, metric and finding of everything that is shown: what is worse first, then what is better, the
-    largest differences of each metric first."""
+    """Row, metric and finding of everything that is shown: worse ones first, then better ones, each with the
+    largest differences of a metric first."""
     order = {WORSE: 0, BETTER: 1}
     found = [
         (row, metric, row.metrics[metric.name])
@@ -136,7 +136,7 @@ def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetr
 
 
 def headline(document: Comparison) -> str:
-    """What is shown, in one sentence."""
+    """The findings in one sentence."""
     counts = dict.fromkeys(CLAIMS, 0)
     for row in document.rows:
         for finding in row.metrics.values():
@@ -159,7 +159,7 @@ def headline(document: Comparison) -> str:
     if same == tests:
         return f"All {of} are of identical numbers." if tests != 1 else "The numbers are identical."
     if few and few + same + _missing(document) == tests:
-        return f"Nothing can be shown by {of}: the runs are too few."
+        return f"{of} {'shows' if tests == 1 else 'show'} nothing: there are too few runs."
     return f"No difference is shown by {of}."
 
 
@@ -266,7 +266,7 @@ def side_line(side: SideFacts) -> str:
 
 
 def set_up(document: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
-    """What differs in the set-ups, by kind: what it is, and what it is on both sides."""
+    """The differences of the set-ups, by kind: their names, and the values on both sides."""
     found: dict[str, list[tuple[str, str]]] = {}
     for kind in (CONDITION, SCHEME, CIRCUMSTANCE):
         for one in document.differences:
@@ -311,7 +311,7 @@ def trace_sentences(document: Comparison) -> list[str]:
 
 
 def names_of(one: Trace | Envelope) -> tuple[str, str]:
-    """What tells the sides of a pairing apart: their campaigns, or their schemes."""
+    """The distinction between the sides of a pairing: their campaigns, or their schemes."""
     names = one.sides if one.sides[0] != one.sides[1] else one.schemes
     return str(names[0]), str(names[1])
 
@@ -355,7 +355,7 @@ def envelope_sentences(document: Comparison) -> list[str]:
 
 
 def limit_sentences(document: Comparison) -> list[str]:
-    """What became of each limit."""
+    """The outcome of each limit."""
     found = []
     for one in document.limits:
         if one.broken:

@@ -133,8 +133,8 @@ def _nothing(campaign: Campaign, rows: Sequence[str]) -> str:
         return "There is one valid run of each scheme, which shows no order among them."
     if most < FEWEST_FOR_INTERVAL:
         return (
-            f"{plural(most, 'valid run')} of a scheme show no order: {FEWEST_FOR_INTERVAL} are the fewest"
-            " that can."
+            f"{plural(most, 'valid run')} of each scheme cannot show an order: it takes at least"
+            f" {FEWEST_FOR_INTERVAL}."
         )
     return "No order of the schemes is shown: too few of them have enough valid runs."
 
@@ -164,7 +164,7 @@ def _how_many(own: Sequence[Leaders], found: Sequence[Leaders]) -> str:
 
 
 def _one_place(campaign: Campaign, metric: str, one: Leaders) -> str:
-    """Who is first where all met the same conditions."""
+    """Names the first where all met the same conditions."""
     amounts = {label: _amount(campaign, metric, one.medians[label]) for label in one.medians}
     if one.best:
         other = next((name for name in _metrics(campaign) if name != metric), None)
@@ -193,7 +193,7 @@ def _places(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
 
 
 def _open_places(campaign: Campaign, found: Sequence[Leaders]) -> str:
-    """Who may be first where that is open; combinations of the same schemes together."""
+    """Names the possible first where that is open; combinations of the same schemes together."""
     grouped: dict[str, list[Leaders]] = {}
     for one in found:
         names = [_name(campaign, label) for label in one.first]

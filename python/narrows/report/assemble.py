@@ -134,7 +134,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def draw_run(campaign: Campaign, run: Run, root: Path, wanted: Wanted, paper: bool) -> Drawn:
-    """What a report shows of one run: pictures for paper, numbers of charts for the page."""
+    """The part of a report about one run: pictures for paper, numbers of charts for the page."""
     drawn = Drawn()
     if run.record is None:
         return drawn

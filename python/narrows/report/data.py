@@ -75,7 +75,7 @@ def _kept(name: str) -> cached_property[Any]:
 
 @dataclass
 class Run:
-    """One cell of a campaign with everything its folder tells; series are read when first used."""
+    """One cell of a campaign with the contents of its folder; series are read on first use."""
 
     cell: str
     scheme: str
@@ -274,7 +274,7 @@ class Campaign:
         return style.distinct([*(row.scheme for row in rows.values()), *flows])
 
     def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
-        """What was made under this name before; made at the first time."""
+        """The value of this name, computed once."""
         kept: dict[str, Any] = self.__dict__.setdefault("_kept", {})
         if name not in kept:
             kept[name] = make()
@@ -298,7 +298,7 @@ class Campaign:
 
     @property
     def resolved(self) -> Json:
-        """The resolved scenario, as far as the campaign has kept it."""
+        """The resolved scenario; empty where the campaign has not kept it."""
         found: Json = (self.record.get("scenario") or {}).get("resolved") or {}
         return found
 
@@ -460,5 +460,5 @@ def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
 
 
 def floats(values: Any) -> Floats:
-    """Whatever the extension gave, as an array of numbers."""
+    """A column of the extension, as an array of numbers."""
     return np.asarray(values, dtype=np.float64)

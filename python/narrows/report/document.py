@@ -278,7 +278,7 @@ def _system(campaign: Campaign) -> list[Json]:
             continue
         own = run.record.get("host")
         if not own:
-            # Logs of others do not tell their machines; what they do tell is in a table of its own.
+            # Logs of other tools do not describe their machines; their facts are in a separate table.
             if run.record.get("plane") != "import":
                 simulated.append(run)
             continue
@@ -289,7 +289,7 @@ def _system(campaign: Campaign) -> list[Json]:
     rows = _host_rows(host if isinstance(host, dict) else {}) + _version_rows(
         campaign.record.get("versions") or {}
     )
-    rows = [r for r in rows if (r[0], r[1]) not in known]  # what the runs say as well is told once
+    rows = [r for r in rows if (r[0], r[1]) not in known]  # statements of the runs are not repeated
     if rows:
         found.append({"title": "When the campaign was started", "rows": rows})
     emulated = sum(map(len, grouped.values()))

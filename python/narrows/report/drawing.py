@@ -173,7 +173,7 @@ class TimePlot:
     figure: Figure
     axes: Axes
     entries: list[tuple[str, Any]] = field(default_factory=list)
-    #: The ends of the values that the axis must show, and zero; None where the axis has limits of its own.
+    #: The ends of the values that the axis must show, and zero; None where the axis has its own limits.
     ends: tuple[float, float] | None = (0.0, 0.0)
 
     @property

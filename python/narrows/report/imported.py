@@ -83,7 +83,7 @@ def software(campaign: Campaign) -> list[Json]:
 
 
 def _others(campaign: Campaign) -> list[Json]:
-    """What other tools than Pantheon tell about their measurements: one row per run."""
+    """Facts of other tools than Pantheon about their measurements: one row per run."""
     rows = []
     for run in campaign.runs:
         kept = (run.record or {}).get("import")
@@ -92,7 +92,7 @@ def _others(campaign: Campaign) -> list[Json]:
             rows.append([", ".join(map(str, kept.get("files") or ())), ", ".join(told)])
     if not rows:
         return []
-    return [{"title": "Imported runs", "rows": rows, "text": "The files that were read, and what they tell."}]
+    return [{"title": "Imported runs", "rows": rows, "text": "The files that were read, and their facts."}]
 
 
 #: Facts of imported runs that are shown.

@@ -17,7 +17,7 @@ MM_PER_PT = 25.4 / 72
 _HINTED = 1.03
 """Letters are drawn a little wider where they are fitted to pixels."""
 MOST_ENTRIES = 60
-"""Entries of a legend; no page has room to tell more apart."""
+"""Maximum number of entries of a legend; a page has no room for more."""
 _MOST_COLUMNS = 8
 #: Parts of a legend's entry and the space between two, in units of the size of text.
 _HANDLE, _HANDLE_TEXT, _COLUMN = 2.4, 0.5, 1.2

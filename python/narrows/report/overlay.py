@@ -1,4 +1,4 @@
-"""Several runs in one figure over time: colour and mark tell the scheme, dash the flow, and a panel the
+"""Several runs in one figure over time: colour and mark identify the scheme, dash the flow, and a panel the
 condition of a matrix."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from narrows.campaign.conditions import Row
 
 MOST_LINES = 60
-"""More lines than this in one panel can't be told apart."""
+"""More lines than this in one panel are indistinguishable."""
 NEAR = 4.0
 """Panels whose highest values differ by no more than this factor share the upright axis."""
 _TIME = "time since the start of the run (s)"
@@ -231,7 +231,7 @@ def _draw(plot: TimePlot, drawn: Sequence[Line]) -> None:
 
 
 def numbers(drawn: Sequence[Line]) -> Numbers:
-    """One row per point of a line, with the scheme and each value of the matrix in a column of its own."""
+    """One row per point of a line, with the scheme and each value of the matrix in separate columns."""
     points = [line for line in drawn for _ in line.times]
     names = dict.fromkeys(name for line in drawn for name, _ in line.row.values)
     others = {"cell", "scheme", "run", "line", "time_s", "value"}

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 #: Bits of a mantissa that are kept: 16 of 23, a relative error of 1/130,000, less than a screen shows.
 _MANTISSA_BITS = 16
-#: Times on a grid are told by start, step and count if no one is further off than this share of the step.
+#: Times on a grid are stored as start, step and count if none is further off than this share of the step.
 _GRID = 1e-3
 
 

@@ -1,4 +1,4 @@
-"""Single figures of any campaigns (`narrows plot`): what is chosen, drawn over each other and written."""
+"""Single figures of any campaigns (`narrows plot`): the choice of runs, their drawing and the files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = ("pdf", "svg", "png")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is to be drawn: campaigns, the name of a figure, and the schemes, runs (numbers or names of
+    """The request for a figure: campaigns, the name of a figure, and the schemes, runs (numbers or names of
     cells) and flows that are chosen; empty means all, of runs over time those in the middle."""
 
     folders: tuple[Path, ...]
@@ -161,7 +161,7 @@ def _of_runs(runs: list[Run], wanted: Sequence[str]) -> list[Run]:
 
 
 def _keep_flows(run: Run, wanted: Sequence[int]) -> None:
-    """Leaves a run with some of its flows; of a single one its numbers stand for the run's totals."""
+    """Leaves a run with some of its flows; the numbers of a single one become the run's totals."""
     if not wanted:
         return
     kept = [flow for flow in run.flows if flow.number in wanted]
@@ -179,7 +179,7 @@ def compose(chosen: Choice, options: Options) -> Drawing:
     """Draws the figure. Raises `ReportError` if there is nothing to draw or a record is damaged."""
     try:
         return _compose(chosen, options)
-    except (ValueError, ArithmeticError, OSError) as error:  # as the core tells of damaged records
+    except (ValueError, ArithmeticError, OSError) as error:  # as the core reports damaged records
         raise ReportError(str(error)) from error
     except KeyError as error:
         raise ReportError(f"figure {chosen.figure} can't be drawn: the record has no {error}") from error
@@ -266,7 +266,7 @@ def _overlaid(kind: figures.FigureKind, runs: list[Run], data: Campaign, options
 
 
 def _ids(runs: Sequence[Run]) -> list[str]:
-    """Folder, cell and seed of every run, as far as they are known, and what is wrong with it."""
+    """Folder, cell, seed and problems of every run, where they are known."""
     found = []
     for run in runs:
         seed = run.settings.get("seed")

@@ -106,7 +106,7 @@ def path_sentences(settings: Json) -> list[str]:
         else:
             found.append(f"{direction.capitalize()} ({ends}): nothing in between.")
     if any(element.get("kind") in ("path", "real") for _, element in networks.elements(network)):
-        return found  # nobody knows its delay
+        return found  # its delay is unknown
     text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
     extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
     if extra:
@@ -116,7 +116,7 @@ def path_sentences(settings: Json) -> list[str]:
 
 
 MOST_LINKS = 12
-"""Links that are told in sentences; larger networks are in the scenario."""
+"""Links that are described in sentences; larger networks are in the scenario."""
 
 
 def _graph_sentences(settings: Json, network: Json) -> list[str]:

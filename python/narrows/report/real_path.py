@@ -26,7 +26,7 @@ def is_real(run: Run) -> bool:
 
 
 def has_only_ends(run: Run) -> bool:
-    """True if nobody saw the packets of a run: it went through no tunnel."""
+    """True if the packets of a run were not observed: it went through no tunnel."""
     record = run.record or {}
     return is_real(run) and "tunnel" in record and record["tunnel"] is None
 
@@ -36,7 +36,7 @@ NOT_SEEN = "There was no tunnel, so packets were not observed."
 
 
 def only_ends(campaign: Campaign) -> bool:
-    """True if nobody saw the packets of any run."""
+    """True if the packets of no run were observed."""
     known = [run for run in campaign.runs if run.record]
     return bool(known) and all(map(has_only_ends, known))
 

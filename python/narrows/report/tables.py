@@ -27,7 +27,7 @@ SAME = "Runs of a simulated scheme are identical when nothing on the path uses c
 
 
 MOST_BACKGROUND = 4
-"""Background flows that get a column of their own."""
+"""Background flows with a separate column."""
 
 
 def meant(campaign: Campaign) -> list[Metric]:

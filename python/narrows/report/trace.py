@@ -21,7 +21,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def line(trace: Trace, width: int) -> tuple[str, float]:
-    """Mean rates over the length as blocks, and the rate (bit/s) that a full block stands for."""
+    """Mean rates over the length as blocks, and the rate (bit/s) of a full block."""
     rates = _over_length(trace, width)
     top = float(rates.max())
     # A rate above zero shows at least the lowest block.

@@ -25,7 +25,7 @@ from narrows.site import pages, ranks
 
 Json = dict[str, Any]
 
-#: What is offered beside the numbers, with the words of its link.
+#: Downloads beside the numbers, with the words of their links.
 DOWNLOADS = {
     "results.csv": "results as CSV",
     "results.json": "results as JSON",
@@ -40,7 +40,7 @@ MOST_DETAIL, DETAILED_RUNS = 8.0, 48
 
 
 def origin(folder: CampaignFolder) -> str:
-    """What tells a campaign from all others, wherever its folder is."""
+    """The identity of a campaign, wherever its folder is."""
     told = [folder.document.get(key) for key in ("created_at", "name", "hash")]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
 
@@ -83,7 +83,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, st
 
 
 def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, name: str) -> Json:
-    """What the list of all campaigns tells."""
+    """The entry in the list of all campaigns."""
     outcomes: dict[str, int] = {}
     for run in campaign.runs:
         outcomes[run.outcome] = outcomes.get(run.outcome, 0) + 1
@@ -136,7 +136,7 @@ def charts_of(run: Run) -> dict[str, Json]:
     for name, kind in figures.registry().items():
         if kind.scope != "run":
             continue
-        # What can't be drawn is left out, as reports leave it out with a reason.
+        # Charts that cannot be drawn are left out, as in reports.
         with contextlib.suppress(ValueError, ReportError, ArithmeticError, KeyError):
             if kind.absent(run) is None and (chart := kind.chart(run)) is not None:
                 found[name] = chart

@@ -116,7 +116,7 @@ def index(
         lines=lines,
         sweeps=_sweeps(swept),
         runs=sum(one["runs"] for one in entries),
-        # Where folders are on this machine is nobody's business on the web.
+        # Paths of this machine do not belong on the web.
         problems=[
             one | {"problem": one["problem"].replace(one["folder"], folder)}
             for one, folder in zip(
@@ -135,9 +135,9 @@ def _sweeps(swept: Mapping[str, Json]) -> list[Json]:
 
 
 def _told_apart(listed: Mapping[str, Json]) -> list[Json]:
-    """What lists tell of each entry, with words about it that no other one of its name has: the title, or
-    else the folder with as many folders above it as it takes. More of where folders are on this machine is
-    nobody's business on the web."""
+    """The entries of a list, with words about it that no other one of its name has: the title, or
+    else the folder with as many folders above it as it takes. The rest of a path does not
+    belong on the web."""
     folders = distinct_names(
         [Path(entry.get("source") or entry["listed"]["folder"]) for entry in listed.values()]
     )
@@ -231,7 +231,7 @@ def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
 
 
 def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
-    """What the scripts of the page know without loading a run."""
+    """The data that the scripts of the page have without loading a run."""
     schemes, styles = data.schemes, summary.styles_of(data)
     dots = {dot.run.cell: dot for dot in summary.dots(data)}
     middle = [choice.representative(data.of_scheme(scheme)) for scheme in schemes]

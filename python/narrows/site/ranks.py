@@ -1,4 +1,4 @@
-"""The ranking of the schemes of a campaign, as far as its runs show one."""
+"""The ranking of the schemes of a campaign that its runs show."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 Json = dict[str, Any]
 
 _NO_RANK = (
-    f"no rank: not part of the campaign, no value, or fewer than {FEWEST_FOR_INTERVAL} runs, which are"
-    " the fewest that can show anything"
+    f"no rank: not part of the campaign, no value, or fewer than the {FEWEST_FOR_INTERVAL} runs that"
+    " are needed"
 )
 
 

@@ -42,7 +42,7 @@ def mark(path: Path) -> str:
 
 
 def origin(path: Path) -> str:
-    """What tells a sweep from all others, wherever its folder is."""
+    """The identity of a sweep, wherever its folder is."""
     document = SweepFolder.read(path).document
     told = [document.get(key) for key in ("created_at", "name", "hash")]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
@@ -73,7 +73,7 @@ def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
 
 
 def _listed(folder: SweepFolder) -> Json:
-    """What the list of all sweeps tells."""
+    """The entry in the list of all sweeps."""
     document = folder.document
     outcomes = of_all(count_outcomes(folder))
     return {
@@ -143,7 +143,7 @@ def _effects(folder: SweepFolder) -> list[Json]:
 
 
 def _figures(path: Path) -> list[Json]:
-    """The figures over the space, as parts of the page; those that can't be drawn tell why."""
+    """The figures over the space, as parts of the page; those that cannot be drawn say why."""
     from narrows.report import drawing
     from narrows.report.plotting import Choice, compose
 
@@ -153,7 +153,7 @@ def _figures(path: Path) -> list[Json]:
         try:
             drawn = compose(Choice((path,), name), options)
         except NarrowsError as error:
-            # Where folders are on this machine is nobody's business on the web.
+            # Paths of this machine do not belong on the web.
             found.append({"title": name, "missing": str(error).replace(str(path), path.name)})
             continue
         with scratch.working_folder("narrows-figure") as work:

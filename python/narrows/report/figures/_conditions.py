@@ -1,4 +1,4 @@
-"""What figures of campaigns with a matrix share: titles of panels, looks of schemes, columns of numbers."""
+"""Parts that figures of a matrix share: titles of panels, looks of schemes, columns of numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def look(data: Campaign, label: str) -> Style:
 
 
 def columns(data: Campaign, labels: Sequence[str], numbers: Mapping[str, Any]) -> Numbers:
-    """Numbers of rows, with the scheme and each value of the matrix in a column of its own."""
+    """Numbers of rows, with the scheme and each value of the matrix in separate columns."""
     rows = [data.rows[label] for label in labels]
     names = dict.fromkeys(name for row in rows for name, _ in row.values)
     taken = {"scheme", *numbers}

@@ -16,7 +16,7 @@ Place = tuple[float, float]
 
 
 def neighbours(nodes: Sequence[str], links: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Who is linked to whom, in the order of the description, whichever way a link leads."""
+    """The neighbours of each node, in the order of the description, in both directions of links."""
     found: dict[str, list[str]] = {node: [] for node in nodes}
     for link in links:
         ends = (str(link.get("from")), str(link.get("to")))

@@ -20,7 +20,7 @@ _BOX = (25.0, 9.6)  # widths and heights in mm on the page
 _ROUTER = 4.4
 _LINE = 3.3
 MOST_LINES = 26
-"""Lines of the list; larger networks are told in full in the scenario."""
+"""Lines of the list; larger networks are only in the scenario."""
 
 
 def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:

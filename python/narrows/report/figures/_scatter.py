@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEWEST_OF_ELLIPSE = 3
-"""Runs of which a spread in two directions can be told."""
+"""The fewest runs with a spread in two directions."""
 CORE = 0.4
 """A closer look shows at least this share of the schemes."""
 CLOSE = 0.3
@@ -58,7 +58,7 @@ def ellipse(runs: Sequence[tuple[float, float]], logarithmic: bool) -> tuple[Any
 
 def core(places: Mapping[str, tuple[float, float]]) -> list[str] | None:
     """The schemes that lie so near to each other, in shares of the axes, that they need a closer look; `None`
-    where all can be told apart as they are."""
+    where all are distinguishable."""
     if len(places) < 4:
         return None
     table = np.asarray(list(places.values()), dtype=float)
@@ -103,7 +103,7 @@ def names(
     picture: Figure, axes: Axes, marks: Sequence[Mark], radius: float, corner: tuple[float, float] | None
 ) -> list[Mark]:
     """Words beside the marks, placed in points of the page; `corner` is the place of the word for better.
-    Returns the marks whose words found no place of their own; these have none."""
+    Returns the marks without room for words; these have none."""
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import withStroke
 

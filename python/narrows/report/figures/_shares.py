@@ -74,7 +74,7 @@ class Times:
     column: str
 
     def has(self, run: Run) -> bool:
-        """True if the measured rows of a run tell of such things under test."""
+        """True if the measured rows of a run have such values under test."""
         return run.value("all", self.metric) is not None
 
     def found(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:

@@ -58,7 +58,7 @@ class Samples:
         }
 
     def sampled(self, run: Run) -> str:
-        """`, sampled every 10 ms`, if the record tells."""
+        """`, sampled every 10 ms`, if the record has it."""
         sample = run.settings.get("sample_ns")
         return f", sampled every {units.span(float(sample))}" if sample else ""
 

@@ -25,7 +25,7 @@ DOTS_ON_PAGE = 3_000
 
 
 def absent(run: Run) -> str | None:
-    """Runs recorded in bins keep no packets, and without a tunnel nobody saw any; flows may have delivered
+    """Runs recorded in bins keep no packets, and without a tunnel none are observed; flows may have delivered
     none."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN

@@ -44,7 +44,7 @@ def numbers(data: Campaign) -> Numbers:
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    own = " Each panel has an axis of delays of its own." if len(data.conditions) > 1 else ""
+    own = " Each panel has its own axis of delays." if len(data.conditions) > 1 else ""
     return (
         (
             "One-way delays of packets: the box spans the middle half, the line in "
@@ -65,7 +65,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         names, row_mm = rows_of_names(schemes, options, 0.4 if len(groups) == 1 else 0.25)
         high = max(row_mm * len(schemes), 8.0)
         block = Block(list(groups), "one-way delay (ms)", "", high, high)
-        # Delays of different networks have axes of their own, or most boxes would be too small to read.
+        # Delays of different networks have separate axes, or most boxes would be too small to read.
         panels = Panels(
             options,
             [block],

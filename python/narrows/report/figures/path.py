@@ -38,7 +38,7 @@ def absent(data: Campaign) -> str | None:
 
 
 def _lanes(network: Json, options: Options) -> list[tuple[str, list[Json], bool]]:
-    """Rows of boxes: direction, elements, whether the row goes on in the next one."""
+    """Rows of boxes: direction, elements, whether the row continues in the next one."""
     room = max(1, int((options.width_mm - 2 * _HOST - 14) // (_BOX[0] + 4)))
     found = []
     for direction in ("forward", "backward"):

@@ -37,7 +37,7 @@ def absent(run: Run) -> str | None:
     """A single flow has everything."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
-    return None if len(_shares(run)) > 1 else "The run has a single flow, which shares with nobody."
+    return None if len(_shares(run)) > 1 else "The run has a single flow, so there is nothing to share."
 
 
 def numbers(run: Run) -> Numbers:

@@ -48,7 +48,7 @@ OWN_LIMITS = True  # names are placed for the ends of the axes
 MOST_NAMES = 8
 """Up to so many schemes have their names beside the marks; more are numbered, with a legend."""
 WIDE_MM = 140.0
-"""From this width on, a closer look stands beside the whole, and not below."""
+"""From this width on, the closer look is beside the whole and not below it."""
 
 _USUAL_LEFT = 14.0
 _SMALL, _LARGE = 6.0, 40.0
@@ -143,7 +143,7 @@ def caption(data: Campaign) -> str:
     if shared and not several and len(marks) <= MOST_NAMES:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     if several:
-        text += " Each panel has an axis of delays of its own."
+        text += " Each panel has its own axis of delays."
     return text + _conditions.says_conditions(data)
 
 
@@ -156,7 +156,7 @@ def _shared(schemes: list[str]) -> list[str]:
 
 
 def _parts(scheme: str) -> list[str]:
-    """The words of a scheme's name; what is in parentheses is one of them."""
+    """The words of a scheme's name; a parenthesis is one of them."""
     return re.findall(r"\([^)]*\)|\S+", scheme)
 
 
@@ -240,13 +240,13 @@ def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | Non
 
 
 def _multiples(data: Campaign, groups: dict[str, list[str]], options: Options) -> Figure:
-    """A panel per condition, each with its own axis of delays; marks are told apart by the legend."""
+    """A panel per condition, each with its own axis of delays; the legend explains the marks."""
     found = dots(data)
     marks = {mark.scheme: mark for mark in _marks(data, found, options.width_mm)}
     entries: dict[str, Any] = {}
     with paper_style(options):
         block = Block(list(groups), _X_NARROW, "throughput (Mbit/s)", 27.0)
-        # Delays of different networks have axes of their own, or each panel would be a heap in one place.
+        # Delays of different networks have separate axes, or each panel would be a heap in one place.
         panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0, shared=(False, True))
         panels.axes[0][0].set_ylim(*upright([d.throughput_mbps for d in found]))
         for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
@@ -300,7 +300,7 @@ def _marks(data: Campaign, found: list[Dot], width_mm: float, *, numbered: bool 
 
 
 def styles_of(data: Campaign) -> dict[str, Style]:
-    """Styles of the rows: the colour is the scheme's, and of a matrix the marker tells the condition."""
+    """Styles of the rows: the colour is the scheme's, and the marker that of the condition of a matrix."""
     places = {row.label: n for n, rows in enumerate(data.conditions.values()) for row in rows}
     return {
         label: with_condition(_conditions.look(data, label), places[label], label)

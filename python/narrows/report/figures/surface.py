@@ -160,7 +160,7 @@ def write_values(
     form: Callable[[float, int], str],
     light_above: bool = True,
 ) -> None:
-    """The numbers of a map in its fields, where all have room; the bar of colours tells them otherwise."""
+    """The numbers of a map in its fields, where all have room; otherwise the colour bar shows them."""
     figure = place.get_figure(root=True)
     assert figure is not None
     frame = place.get_position()

@@ -58,7 +58,7 @@ def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
 
 
 def absent(run: Run) -> str | None:
-    """Nothing to draw where no flow sent a packet, or nobody saw any."""
+    """Nothing to draw where no flow sent a packet, or none was observed."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
     columns = _columns(run)
