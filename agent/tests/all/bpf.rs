@@ -367,7 +367,7 @@ fn objects_that_the_kernel_refuses_are_explained() {
     // Not a member that congestion controls may write.
     let message = refuse("write", &[("tp->snd_cwnd_cnt = 0", "tp->prior_cwnd = 0")]);
     assert!(
-        message.contains("verifier refuses") && message.contains("no write support"),
+        message.contains("verifier rejects") && message.contains("no write support"),
         "{message}"
     );
     let message = refuse(

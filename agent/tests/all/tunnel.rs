@@ -167,7 +167,7 @@ fn failures_are_one_sentence() {
     failure(&dialer.output(), 4, "unavailable");
     let message = failure(&listener.output(), 4, "unavailable");
     assert!(
-        message.contains("do not have this tunnel's secret"),
+        message.contains("without this tunnel's secret"),
         "{message}"
     );
 

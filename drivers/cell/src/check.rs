@@ -56,7 +56,7 @@ mod tests {
             |name, files: &Files| check_scheme(name, params, files).unwrap_err().to_string();
         assert!(problem("remy", &example_files()).contains("kind indigo"));
         assert!(problem("indigo", &Files::default()).contains("not at hand"));
-        assert!(problem("nothing", &Files::default()).contains("no scheme"));
+        assert!(problem("nothing", &Files::default()).contains("does not exist"));
         let none = check_scheme("muses", &Map::new(), &Files::default()).unwrap_err();
         assert!(none.to_string().contains("'model' is missing"));
     }

@@ -254,7 +254,7 @@ fn registered_schemes_refuse_what_they_have_no_use_for() {
             Cell::parse(&json.to_string()).unwrap_err().to_string()
         };
         let said = refused("traffic", json!({"kind": "transfer", "bytes": 5000}));
-        assert!(said.contains("makes its own media"), "{said}");
+        assert!(said.contains("generates media"), "{said}");
         let said = refused("connections", 2.into());
         assert!(said.contains("has one connection"), "{said}");
         let said = refused("transport", json!({"initial_window": 4}));

@@ -66,10 +66,7 @@ fn without_a_tunnel_flows_run_between_the_addresses_of_machines() {
     alone.until("prepared");
     alone.order(&json!({"order": "start", "at_ns": at}));
     let message = failure(&alone.output(), 3, "input");
-    assert!(
-        message.contains("which only a tunnel compares"),
-        "{message}"
-    );
+    assert!(message.contains("which only a tunnel relates"), "{message}");
 }
 
 /// The record of two sides without a tunnel has the reports of their ends, and no packets.

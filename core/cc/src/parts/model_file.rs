@@ -253,20 +253,20 @@ mod tests {
         let array = |text: &str| with(&format!(r#"{{"__metadata__": {{"kind": "k"}}, {text}}}"#));
         let good = small();
         for (content, word) in [
-            (b"PK".to_vec(), "no model file"),
-            (b"narrows/model/1\n".to_vec(), "no model file"),
-            (with("{"), "no model file"),
+            (b"PK".to_vec(), "not a model file"),
+            (b"narrows/model/1\n".to_vec(), "not a model file"),
+            (with("{"), "not a model file"),
             (
                 with(r#"{"n": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}"#),
                 "lacks the kind",
             ),
             (
                 array(r#""a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}"#),
-                "no model file",
+                "not a model file",
             ),
             (
                 array(r#""a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}"#),
-                "no model file",
+                "not a model file",
             ),
             (
                 array(
@@ -280,7 +280,7 @@ mod tests {
                 ),
                 "at least 1",
             ),
-            (good[..good.len() - 1].to_vec(), "no model file"),
+            (good[..good.len() - 1].to_vec(), "not a model file"),
         ] {
             let problem = problem(&content);
             assert!(problem.contains(word), "{word}: {problem}");

@@ -225,7 +225,7 @@ fn elements_that_move_leave_queueing_delay_open_and_nothing_else() {
     let m = measure(&draft.record()).unwrap();
     let reason = m["absent"]["1"]["queueing_delay_p95_ns"].as_str().unwrap();
     assert!(
-        reason.starts_with("what wobble (drift) adds to the propagation delay is not fixed"),
+        reason.starts_with("the propagation delay of wobble (drift) is not fixed"),
         "{reason}"
     );
     close(metric(&m, "1", "delay_p95_ns"), 30e6);
