@@ -286,7 +286,7 @@ def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> 
         with pytest.raises(UnavailableError, match=f"there is no route to {THERE} by wwan7: no such device"):
             prober.source(THERE)
         assert all(one.index is None for one in prober.open("0.0.0.0", [0]))
-    for end, told in (("here", f"no way to {THERE} by wwan7"), ("there", "on the interface wwan7")):
+    for end, told in (("here", f"no route to {THERE} by wwan7"), ("there", "on the interface wwan7")):
         with pytest.raises(UnavailableError, match=rf"{told}.*no such device.*real_path\.interface\.{end}"):
             path_probe.probe_path(pair.near(), pair.far(), THERE, [5001], interfaces={end: "wwan7"})
 
