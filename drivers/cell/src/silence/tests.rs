@@ -109,7 +109,7 @@ fn an_element_that_other_flows_passed_is_no_cause() {
 fn a_late_flow_has_less_time_for_the_delays() {
     let elements = [(json!({"kind": "delay", "delay": 100_000_000}), [9, 0, 0])];
     let found = sentence(&elements, |cell| {
-        cell["flows"][0]["start_ns"] = 950_000_000.into()
+        cell["flows"][0]["start_ns"] = 950_000_000.into();
     });
     assert!(
         found.contains("are 0.1 s, and the run ended 0.05 s after its start"),
