@@ -145,7 +145,7 @@ fn failures_are_one_sentence() {
     let dialer = End::start(&folder, "refused", "wait", &broadcast);
     let message = failure(&dialer.output(), 4, "unavailable");
     assert!(
-        message.contains("the kernel said: Permission denied"),
+        message.contains("the kernel reported for those that were sent: Permission denied"),
         "{message}"
     );
 

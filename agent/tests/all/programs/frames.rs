@@ -81,12 +81,12 @@ fn a_connector_that_never_is_ready_has_its_sentence() {
     let trial = Trial::run("slow", SINK, connector, |cell| {
         let program = &mut cell["flows"][0]["program"];
         program["connector"]["ready"] = json!({"line": "ready"});
-        program["limits"]["ready_ns"] = 500_000_000.into();
+        program["limits"]["ready_ns"] = 2_500_000_000u64.into();
     });
     let text = trial.refusal();
     assert!(
         text.contains(
-            "the connector was not ready within 0.5 s: it has printed no line with \"ready\""
+            "the connector was not ready within 2.5 s: it has printed no line with \"ready\""
         ) && text.contains("almost"),
         "{text}"
     );
