@@ -21,7 +21,7 @@ from campaign_kit import edited, narrows, one_and_two, sentence
 from narrows.campaign import notes
 from narrows.errors import UsageError
 from narrows.report.packed import unpack
-from narrows.site import build, drawing, making, ranks
+from narrows.site import build, making, page_workers, ranks
 
 
 @pytest.fixture(scope="module")
@@ -92,19 +92,19 @@ def test_a_run_is_kept_as_a_script_with_all_figures_over_time(place: Path) -> No
 
 def test_several_processes_draw_the_pages_that_one_draws(place: Path) -> None:
     many = place.parent / "many"
-    for number in range(drawing.FEW):
+    for number in range(page_workers.FEW):
         shutil.copytree(place / "one", many / f"copy-{number}", copy_function=shutil.copy2)
     (many / "copy-3" / "results.json").write_text("{}")
     alone, beside = place.parent / "alone", place.parent / "beside"
     steps: list[tuple[int, int, str]] = []
     first = build([many], alone)
     second = build([many], beside, processes=2, progress=lambda *step: steps.append(step))
-    assert [one["drawn"] for one in second["campaigns"]] == [True] * (drawing.FEW - 1)
+    assert [one["drawn"] for one in second["campaigns"]] == [True] * (page_workers.FEW - 1)
     assert [one["problem"] for one in second["problems"]] == [one["problem"] for one in first["problems"]]
     assert files_of(alone) == files_of(beside)
     for name in files_of(alone):
         assert (alone / name).read_bytes() == (beside / name).read_bytes(), name
-    assert [number for number, _, _ in steps] == list(range(1, drawing.FEW + 1))
+    assert [number for number, _, _ in steps] == list(range(1, page_workers.FEW + 1))
 
 
 def test_pages_of_folders_of_the_same_name_show_them_apart(place: Path) -> None:

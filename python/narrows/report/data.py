@@ -73,8 +73,20 @@ def _kept(name: str) -> cached_property[Any]:
     return cached_property(lambda run: run._series(name))
 
 
+class _Keeper:
+    """Keeps computed values by name."""
+
+    def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """The value of this name, computed once."""
+        kept: dict[str, Any] = self.__dict__.setdefault("_kept", {})
+        if name not in kept:
+            kept[name] = make()
+        value: Kept = kept[name]
+        return value
+
+
 @dataclass
-class Run:
+class Run(_Keeper):
     """One cell of a campaign with the contents of its folder; series are read on first use."""
 
     cell: str
@@ -227,13 +239,6 @@ class Run:
         packets: Json | None = self._series("packets")
         return packets
 
-    def keep(self, name: str, compute: Callable[[], Any]) -> Any:
-        """The value of this name, computed once until `forget`."""
-        kept: dict[str, Any] = self.__dict__.setdefault("_kept", {})
-        if name not in kept:
-            kept[name] = compute()
-        return kept[name]
-
     def forget(self) -> None:
         """Drops the series, so that a campaign of many runs does not fill the memory."""
         for name in ("throughput", "queues", "states", "transfers", "frames", "_kept"):
@@ -241,7 +246,7 @@ class Run:
 
 
 @dataclass
-class Campaign:
+class Campaign(_Keeper):
     """A campaign folder, read."""
 
     folder: Path
@@ -272,14 +277,6 @@ class Campaign:
             str(flow.get("scheme")) for row in listed for flow in row.get("flows") or [] if flow.get("scheme")
         ]
         return style.distinct([*(row.scheme for row in rows.values()), *flows])
-
-    def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
-        """The value of this name, computed once."""
-        kept: dict[str, Any] = self.__dict__.setdefault("_kept", {})
-        if name not in kept:
-            kept[name] = make()
-        found: Kept = kept[name]
-        return found
 
     @cached_property
     def conditions(self) -> dict[str, list[Conditions]]:

@@ -35,7 +35,7 @@ from narrows.documents.data import to_data
 from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.site import campaigns, pages, sweeps
-from narrows.site.drawing import Failure, Page, draw
+from narrows.site.page_workers import Failure, Page, draw
 from narrows.sweep.store import folders as sweep_folders
 from narrows.text import distinct_names, shorten
 

@@ -98,13 +98,13 @@ def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
 
 def _joined(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
     """The captures with those that were rotated as one, and the files of each of these by the first one."""
-    from narrows.formats.imports import _rotation
+    from narrows.formats.imports import _rotated_captures
 
     whole: list[Capture] = []
     rotated: dict[Path, list[Path]] = {}
-    for chain in _rotation.chains(captures):
+    for chain in _rotated_captures.chains(captures):
         files = [capture.file for capture in chain]
-        content = _rotation.join([_content(file) for file in files]) if len(chain) > 1 else None
+        content = _rotated_captures.join([_content(file) for file in files]) if len(chain) > 1 else None
         if content is None or len(content) > MOST_BYTES:
             whole += chain
         else:
