@@ -135,7 +135,7 @@ class RemoteHost:
 
     @property
     def alive(self) -> bool:
-        """True if the connection is up, as far as this side knows."""
+        """True if this side has not noticed the connection to be down."""
         return self._deployment is not None and self.connection.is_open
 
     @property

@@ -100,7 +100,7 @@ class Ssh:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection is up, as far as ssh knows."""
+        """True if ssh reports the connection as up."""
         return self._master is not None and self._master.poll() is None
 
     # -- using it ----------------------------------------------------------------------------------

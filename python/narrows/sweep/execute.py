@@ -240,7 +240,7 @@ class SweepRun:
 
 
 def _is_narrow(values: list[float | None], within: float) -> bool:
-    """True if half the 95 % interval of the median is no more than this share of the median, or all runs are
+    """True if half the 95 % interval of the median is at most this share of the median, or all runs are
     equal; also if there is nothing to measure, which more runs would not change."""
     found = [value for value in values if value is not None]
     if not found:
