@@ -185,8 +185,26 @@ def hosts(folder: Path) -> Iterator[Hosts]:
         )
         made = Hosts(here, router, there, folder, find_agent())
         _keys(made)
+        _login(made)
         with sshd(made, folder / "host_key"):
             yield made
+
+
+def _login(made: Hosts) -> None:
+    """Logins find an empty home there, in which nothing runs but a greeting: start files of this machine's
+    user may do anything, such as wait for a lock that a killed test has left behind."""
+    home = made.folder / "home"
+    home.mkdir()
+    (home / ".bashrc").write_text("printf 'welcome to narrows-begin '\n")
+    accounts = made.folder / "passwd"
+    accounts.write_text(
+        "".join(
+            ":".join([*row[:5], str(home), "/bin/bash"]) + "\n" if row[0] == getpass.getuser() else f"{line}\n"
+            for line in Path("/etc/passwd").read_text().splitlines()
+            for row in [line.split(":")]
+        )
+    )
+    made.there.do(f"mount --bind {accounts} /etc/passwd")
 
 
 def _keys(made: Hosts) -> None:
@@ -196,8 +214,7 @@ def _keys(made: Hosts) -> None:
     shutil.copy(made.folder / "user_key.pub", made.folder / "authorized_keys")
     key = (made.folder / "host_key.pub").read_text()
     (made.folder / "known_hosts").write_text(f"{THERE} {key}")
-    # What a login may print before anything runs, and a configuration that looks away from host keys.
-    (made.folder / "greeting.sh").write_text("printf 'welcome to narrows-begin '\n")
+    # A configuration that looks away from host keys.
     made.configuration.write_text(
         f"""Host {BEHIND}
     ProxyJump {NAME}
@@ -233,7 +250,6 @@ StrictModes no
 PermitRootLogin yes
 PasswordAuthentication no
 KbdInteractiveAuthentication no
-SetEnv BASH_ENV={made.folder}/greeting.sh
 """
     )
     with (made.folder / f"sshd_{port}.log").open("w") as log:

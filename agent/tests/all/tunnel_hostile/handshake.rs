@@ -127,10 +127,10 @@ fn a_dialer_says_that_it_is_open_only_when_the_listener_is() {
                       "silence_ns": 500_000_000u64});
     let dialer = End::start(&folder, "dialer", "wait", &call).output();
     let message = failure(&dialer, 4, "unavailable");
-    assert!(message.contains("what followed them was lost"), "{message}");
+    assert!(message.contains("but later ones were lost"), "{message}");
     let told = String::from_utf8_lossy(&dialer.stdout);
     assert!(!told.contains("\"open\""), "{told}");
     assert!(!dialer.stdout.is_empty() && last_event(&dialer)["event"] == "error");
     let message = failure(&listener.output(), 4, "unavailable");
-    assert!(message.contains("what followed them was lost"), "{message}");
+    assert!(message.contains("but later ones were lost"), "{message}");
 }

@@ -375,6 +375,6 @@ fn a_listener_that_never_opens_is_given_up() {
     let call = json!({"dial": to, "patience_ns": 1_000_000_000u64});
     let dialer = End::start(&folder, "dialer", "wait", &call).output();
     let message = failure(&dialer, 4, "unavailable");
-    assert!(message.contains("what followed them was lost"), "{message}");
+    assert!(message.contains("but later ones were lost"), "{message}");
     thread.join().unwrap();
 }

@@ -277,7 +277,7 @@ mod tests {
         assert!(refusal(|it| it["host"] = 2.into()).contains("'host' is 2"));
         assert!(refusal(|it| it["folder"] = "/tmp".into()).contains("exists already"));
         assert!(refusal(|it| it["files"] = json!({"../x": ""})).contains("'../x'"));
-        assert!(refusal(|it| it["files"] = json!({"x": "%"})).contains("'x' is no base64"));
+        assert!(refusal(|it| it["files"] = json!({"x": "%"})).contains("'x' is not base64"));
         assert!(refusal(|it| it["tunnel"] = json!({})).contains("secret"));
         assert!(refusal(|it| it["tunnel"] = Value::Null).contains("'addresses'"));
         let both = json!({"here": "192.0.2.1", "there": "192.0.2.2"});

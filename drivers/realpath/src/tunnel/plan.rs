@@ -339,7 +339,7 @@ mod tests {
             plan["dial"] = json!("[fe80::7%2]:7000");
         });
         assert!(zone.is_ok());
-        assert!(refusal("dial", json!("127.0.0.1:0")).contains("'dial' is '127.0.0.1:0'; nobody"));
+        assert!(refusal("dial", json!("127.0.0.1:0")).contains("'dial' is '127.0.0.1:0'; port 0"));
         for key in ["bind", "dial"] {
             for value in ["example.com:7000", "[fe80::1%lo]:7000", "192.0.2.7", ""] {
                 let message = refusal(key, json!(value));
