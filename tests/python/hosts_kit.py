@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -191,18 +192,16 @@ def hosts(folder: Path) -> Iterator[Hosts]:
 
 
 def _login(made: Hosts) -> None:
-    """Logins find an empty home there, in which nothing runs but a greeting: start files of this machine's
-    user may do anything, such as wait for a lock that a killed test has left behind."""
-    home = made.folder / "home"
-    home.mkdir()
+    """Logs in with an empty home there, whose start file prints a greeting: those of this machine's user
+    may do anything, such as wait for a lock that a killed test has left behind."""
+    home = made.folder / "far" / "home"
+    home.mkdir(parents=True)
     (home / ".bashrc").write_text("printf 'welcome to narrows-begin '\n")
-    accounts = made.folder / "passwd"
+    user = getpass.getuser()
+    known = Path("/etc/passwd").read_text()
+    accounts = home.with_name("passwd")
     accounts.write_text(
-        "".join(
-            ":".join([*row[:5], str(home), "/bin/bash"]) + "\n" if row[0] == getpass.getuser() else f"{line}\n"
-            for line in Path("/etc/passwd").read_text().splitlines()
-            for row in [line.split(":")]
-        )
+        re.sub(rf"^({user}:.*):[^:]*:[^:]*$", rf"\1:{home}:/bin/bash", known, flags=re.MULTILINE)
     )
     made.there.do(f"mount --bind {accounts} /etc/passwd")
 
