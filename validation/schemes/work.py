@@ -12,12 +12,12 @@ from rich.console import Console
 
 from narrows import __version__
 from narrows.agent.location import this_machine
-from narrows.campaign.plan import why_not
 from narrows.campaign.planes import LocalPlane, Means
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.programs.missing import why_missing
+from narrows.schemes.availability import why_not
 from narrows.text import did_you_mean
 from validation.campaign import cell_of, finished, kept, run_cells
 from validation.schemes import grid

@@ -14,9 +14,10 @@ from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
 from narrows.scenario.network import FORWARD
-from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
+from narrows.scenario.prefixes import BPF_PREFIX
 from narrows.scenario.real_path import LOCAL, WHERE, sender_is_local
 from narrows.scenario.schemes import missing_model
+from narrows.schemes.availability import no_rights, why_not
 
 #: More flows or schemes than this are counted in plans, not listed.
 _LISTED = 8
@@ -42,33 +43,6 @@ class Plan:
     bounds: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     #: Sentences about cells that may take much memory.
     memory: list[str] = field(default_factory=list)
-
-
-def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
-    """Why a scheme can't run on a plane of this machine; None if it can."""
-    if scheme.startswith(BPF_PREFIX):
-        if where == "simulate":
-            return "it runs inside a kernel, and there is none in simulation; use --where emulate"
-        return no_rights(facts)
-    if not scheme.startswith(KERNEL_PREFIX):
-        return None
-    if where == "simulate":
-        return "it is the kernel's code and needs a real kernel; use --where emulate"
-    name = scheme.removeprefix(KERNEL_PREFIX)
-    offered = facts.get("congestion_controls") or []
-    if name in offered:
-        return None
-    listed = ", ".join(offered) or "none"
-    return (
-        f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {listed}"
-        f" (if there is a module: modprobe tcp_{name})"
-    )
-
-
-def no_rights(facts: dict[str, Any]) -> str | None:
-    """Why no BPF program can be loaded on this machine; None if they can."""
-    loading = facts.get("bpf") or {}
-    return None if loading.get("ok", True) else str(loading.get("why"))
 
 
 @dataclass(frozen=True)

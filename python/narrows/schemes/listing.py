@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from narrows.agent.location import this_machine
-from narrows.campaign.plan import why_not
 from narrows.errors import DataError, UnavailableError
 from narrows.models.store import names_of_kind
 from narrows.scenario import registry
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.registry import Entry
+from narrows.schemes.availability import why_not
 from narrows.schemes.status import status_of
 
 if TYPE_CHECKING:
