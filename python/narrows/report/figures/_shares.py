@@ -22,6 +22,8 @@ POINTS = 400
 """Points of a curve: more than a page can show."""
 OF_TABLES = (0.5, 0.95, 0.99)
 """The shares of which tables have the percentiles."""
+_NAMED_ROWS = 6
+"""Of more rows than this a caption states sums."""
 
 
 def curve(runs: Sequence[Any]) -> tuple[Any, Any]:
@@ -109,8 +111,11 @@ class Times:
         return numbers_of(data, self.times(data), self.column)
 
     def without_end(self, data: Campaign) -> str:
-        """The rows with things that have no end, and how many: `cubic 2, reno 1`."""
-        return ", ".join(f"{scheme} {count}" for scheme, (_, count) in self.found(data).items() if count)
+        """The rows with things that have no end, and how many: `cubic 2, reno 1`; of many rows the sum."""
+        counts = {scheme: count for scheme, (_, count) in self.found(data).items() if count}
+        if len(counts) <= _NAMED_ROWS:
+            return ", ".join(f"{scheme} {count}" for scheme, count in counts.items())
+        return f"{sum(counts.values())} of {len(counts)} rows, at most {max(counts.values())} of a row"
 
 
 def draw(

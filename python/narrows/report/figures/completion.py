@@ -24,7 +24,7 @@ TRANSFERS = Times("transfers", "transfers", ("started_s", "ended_s"), "completio
 def absent(data: Campaign) -> str | None:
     """Most scenarios have bulk transfers that never end."""
     if not any(map(TRANSFERS.has, data.runs)):
-        return "Applications made no transfers of a size of their own, so none was completed."
+        return "No measured flow made transfers of a fixed size; those of background traffic do not count."
     kept = {run.settings.get("transfers", "all") for run in data.runs}
     if "all" not in kept:
         return "The record keeps no single transfers (key transfers of the scenario)."
