@@ -206,6 +206,13 @@ def test_a_connection_on_used_ports_repeats_nothing(tmp_path: Path, second: int)
     assert [flow["receiver"]["goodput_bytes"] for flow in run.document["flows"]] == [200 * MSS] * 2
 
 
+def test_fairness_counts_only_the_time_that_connections_share(tmp_path: Path) -> None:
+    frames = [*connection(count=200), *connection(1.7e9 + 2, 900_000_000, count=200)]
+    apart = only(tmp_path / "apart", pcap(tmp_path / "apart.pcap", frames))
+    assert [flow["start_ns"] // 10**9 for flow in apart.document["cell"]["flows"]] == [0, 2]
+    assert apart.metrics()["jain_index"] is None
+
+
 @pytest.mark.parametrize("step", [3600.0, 0.2])
 def test_a_clock_set_back_is_corrected_and_degrades(tmp_path: Path, step: float) -> None:
     frames = connection()

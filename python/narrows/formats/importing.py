@@ -156,6 +156,7 @@ def _write(tool: str, run: MeasuredRun, entry: dict[str, Any], target: Path) -> 
 
 def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) -> dict[str, Any]:
     """run.json but for what follows from the packets or bins."""
+    starts = {each.flow: int(each.time_ns[0]) for each in run.progress if len(each.time_ns)}
     flows = [
         {
             "flow": flow.number,
@@ -163,6 +164,7 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
             "direction": flow.direction,
             "traffic": {"kind": "bulk"},
             **({"label": flow.label} if flow.label else {}),
+            **({"start_ns": starts[flow.number]} if flow.number in starts else {}),
         }
         for flow in run.flows
     ]

@@ -123,9 +123,9 @@ def _as_receiver(view: View, flow: int, zero: int) -> Progress:
 
 
 def _progress(flow: int, sent_at: Any, sent: Any, arrived_at: Any, arrived: Any) -> Progress:
-    """Both sums at the times of either, and just before the first arrival, where its time begins."""
-    before = [max(int(arrived_at.min()) - 1, 0)] if len(arrived_at) else []
-    time = np.unique(np.concatenate([[0], before, sent_at, arrived_at])).astype(np.int64)
+    """Both sums at the times of either, and just before the first of each, where its time begins."""
+    before = [max(int(times.min()) - 1, 0) for times in (sent_at, arrived_at) if len(times)]
+    time = np.unique(np.concatenate([before, sent_at, arrived_at])).astype(np.int64)
 
     def sums(at: Any, sizes: Any) -> Any:
         order = np.argsort(at, kind="stable")
