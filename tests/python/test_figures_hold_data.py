@@ -111,7 +111,8 @@ def test_a_figure_of_runs_shows_all_its_data_and_no_text_over_another(
     matrix: Path, name: str, combinations: int, schemes: int, preset: str
 ) -> None:
     chosen = _choice(matrix, name, combinations, schemes)
-    chosen = replace(chosen, flows=(1,) if schemes == 24 else ())
+    # More lines than can be told apart are refused, so many schemes show one flow each.
+    chosen = replace(chosen, flows=(1,) if schemes > 2 else ())
     data = plotting.select(chosen)
     if all(figures.registry()[name].absent(run) is not None for run in data.runs):
         return

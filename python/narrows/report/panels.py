@@ -40,6 +40,8 @@ TALLEST_MM = 235.0
 BAR_MM = 1.8
 _BELOW_BLOCK = 2.5
 _BELOW_PANEL = 1.2
+_BESIDE_LABELS = 3.0
+"""Room between a panel and the labels of the next one's ticks."""
 _USUAL_LEFT = 14.0
 
 
@@ -203,7 +205,7 @@ class Panels:
                 under = max([under, *((frame.y0 - one.y0) * mm for _, _, one in label_extents(axes.xaxis))])
             self._under[number] = under + 0.6
         if not self.shared[1]:
-            self._gap = inner + 3.0
+            self._gap = inner + _BESIDE_LABELS
         lines = max(len(self._upright(number)) for number in range(len(self.blocks)))
         self._left = EDGE_MM + lines * self._line + left + 0.8
 
@@ -212,17 +214,23 @@ class Panels:
         label = self.blocks[number].y_label
         return fold_text(label, max(8.0, self._beside[number]), self.options.font_pt) if label else []
 
+    def _fold_title(self, title: str, column: int) -> list[str]:
+        """The lines of a panel's title: up to the next panel or its labels, or to the end of the page."""
+        left = self._left + column * (self.panel_mm + self._gap)
+        free = self._gap if self.shared[1] else _BESIDE_LABELS
+        room = min(self.panel_mm + free - 1.0, self.options.width_mm - EDGE_MM - left)
+        return [part.rstrip(",") for part in fold_text(_unbroken(title), room, self.options.font_pt)]
+
     def _place(self, legend_mm: float) -> float:
         """Gives everything its place and the figure its height, which is returned."""
         for old in list(self.figure.texts):
             old.remove()
         page = self.options.width_mm - 2 * EDGE_MM
         size, line, columns = self.options.font_pt, self._line, self.columns
-        title_room = self.panel_mm + self._gap - 1.0
         titles = [
             [
-                [part.rstrip(",") for part in fold_text(_unbroken(t), title_room, size)] if t else []
-                for t in b.titles
+                self._fold_title(title, place % columns) if title else []
+                for place, title in enumerate(b.titles)
             ]
             for b in self.blocks
         ]
