@@ -53,7 +53,7 @@ def test_a_folder_is_listed(place: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "no campaign has the tag bad" in narrows("ls", "results", "--tag", "bad").output
     assert "there is no such folder" in sentence(narrows("ls", "nix"))
     (place.parent / "empty").mkdir()
-    assert narrows("ls", "empty").output == "there is no campaign; narrows run makes one\n"
+    assert narrows("ls", "empty").output == "no campaigns here; narrows run makes one\n"
 
 
 def cut_packets(folder: Path) -> None:

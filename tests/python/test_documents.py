@@ -75,7 +75,7 @@ def test_comparisons_fit_their_schema_and_are_written_as_they_were_read(tmp_path
 
 def test_a_document_that_is_unknown_has_no_schema() -> None:
     done = narrows("schema", "--document", "result")
-    assert 'there is no document "result"; did you mean "results"?' in str(done.exception)
+    assert 'unknown document "result"; did you mean "results"?' in str(done.exception)
 
 
 def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:

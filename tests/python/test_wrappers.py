@@ -160,7 +160,7 @@ def test_a_wrapper_is_set_up_by_one_command(folder: Path, monkeypatch: pytest.Mo
     done = narrows("programs", "setup", "pantheon:needs_setup.sh")
     assert "needs_setup.sh setup ended with exit code 1" in str(done.exception)
     done = narrows("programs", "setup", "iperf3:cubic")
-    assert "is no wrapper of Pantheon" in str(done.exception)
+    assert "is not a wrapper of Pantheon" in str(done.exception)
     if shutil.which("dpkg-query"):
         needy = folder / "needy.sh"
         needy.write_text(

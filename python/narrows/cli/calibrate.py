@@ -35,8 +35,8 @@ def calibrate(
         option(
             "--map",
             metavar="FILE",
-            help="What names are here: YAML with schemes, flows, interval, duration, loss, columns; or the"
-            " lab.yaml of a laboratory.",
+            help="Definitions of the table's names: YAML with schemes, flows, interval, duration, loss,"
+            " columns; or the lab.yaml of a laboratory.",
         ),
     ] = None,
     scheme: Annotated[
@@ -61,8 +61,8 @@ def calibrate(
         option(
             "--loss",
             metavar="METRIC",
-            help="What losses of the table are: loss_ratio, or loss_pantheon_ratio, in which packets on their"
-            " way at the end are lost. [default: as the heading says, else loss_pantheon_ratio]",
+            help="The metric of the table's losses: loss_ratio, or loss_pantheon_ratio, in which packets on"
+            " their way at the end are lost. [default: as the heading says, else loss_pantheon_ratio]",
         ),
     ] = None,
     trace: Annotated[
@@ -79,7 +79,7 @@ def calibrate(
         option(
             "--budget",
             metavar="AMOUNT",
-            help='Of the search: evaluations (all schemes once on a path), or time: 500, "20 min".',
+            help='Budget of the search: evaluations (all schemes once on a path), or time: 500, "20 min".',
         ),
     ] = "300",
     seed: Annotated[int, option("--seed", min=0, max=1_000_000, help="Seed of everything random.")] = 1,
@@ -94,7 +94,7 @@ def calibrate(
     further features are admitted only if the error of schemes that were left out falls by them. DIR gets
     scenario.yaml for narrows run, errors.csv, points.svg and .png, and results.json: errors of the fit, on
     fresh seeds, of each scheme left out and refitted, the noise floor of the table, and which schemes no path
-    explains on which the others fit. The same command goes on where one was interrupted or killed. Needs pip
+    explains on which the others fit. The same command resumes after an interruption or a kill. Needs pip
     install 'narrows[calibrate]'.
 
     Exit codes: 0 done, 2 usage, 3 a wrong table or map, 4 this machine can't, 130/143 interrupted.

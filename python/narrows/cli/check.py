@@ -26,7 +26,7 @@ def check(
     """Prove from records alone that runs are sound.
 
     Packets were conserved, no link carried more than its rate, queues and delays were those of the path.
-    Of a campaign also: all its files are those that were written, they belong to one scenario, and its
+    For a campaign also: all its files are unchanged, they belong to one scenario, and its
     results have the numbers of the records, which are measured again. Runs whose verdict is not ok are listed
     with the reasons: their records may be sound all the same.
 

@@ -123,7 +123,7 @@ def positive(text: str, kind: str, option: str) -> int:
 
 
 def budget_of(text: str, least: int, most: int) -> tuple[int | None, float | None]:
-    """What --budget says: a number of evaluations within limits, or a time, in seconds."""
+    """Reads --budget: a number of evaluations within limits, or a time, in seconds."""
     from narrows.errors import UsageError
 
     plain = text.strip()
@@ -148,7 +148,7 @@ def print_expectations(console: Console, results: Results) -> None:
 
 
 def print_done(text: str, as_json: bool, form: str, **document: Any) -> None:
-    """What a command did, as a sentence or as a document of this kind on standard output."""
+    """Prints the result of a command as a sentence or as a document of this kind on standard output."""
     if as_json:
         print_json({"format": f"narrows/{form}/1", **document})
     else:

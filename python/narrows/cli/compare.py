@@ -22,7 +22,7 @@ def compare(
         list[Path],
         argument(
             metavar="DIR...",
-            help="Campaigns, or cells of them; each is compared with the first one. Of a single one, its"
+            help="Campaigns, or cells of them; each is compared with the first one. With a single one, its"
             " schemes are compared.",
         ),
     ],
@@ -80,8 +80,8 @@ def compare(
         option(
             "--margin",
             metavar="[METRIC] AMOUNT",
-            help="The smallest difference that matters: '1 %', '2 ms', 'loss 0.5 points'. Says what differs"
-            " by more, what is equivalent within it and what is undecided. Repeatable.",
+            help="The smallest difference that matters: '1 %', '2 ms', 'loss 0.5 points'. Says which differ"
+            " by more, which are equivalent within it, and which are undecided. Repeatable.",
         ),
     ] = None,
     traces: Annotated[
@@ -109,7 +109,7 @@ def compare(
 ) -> None:
     """Compare campaigns, or the schemes of one.
 
-    What differs between the set-ups comes first, then what the runs show. Runs of the same number and seed
+    Differences between the set-ups come first, then those of the runs. Runs of the same number and seed
     are compared in pairs, others without. A difference counts as shown if it holds among all comparisons
     together; below 6 runs on each side nothing can be shown. Campaigns whose schemes met different conditions
     are refused.
@@ -188,7 +188,7 @@ def _conditions(names: list[str]) -> list[str]:
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
-            raise UsageError(f'--across: there is no condition "{name}"{hint}')
+            raise UsageError(f'--across: unknown condition "{name}"{hint}')
     return names
 
 

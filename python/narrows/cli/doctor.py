@@ -24,7 +24,7 @@ def doctor(
 ) -> None:
     """Find out what this machine can do.
 
-    What it can't do comes with what to do about it. --measure emulates kernel TCP at rising rates, a second
+    Missing abilities come with a remedy. --measure emulates kernel TCP at rising rates, a second
     each, and judges as every run is judged; stop other programs first, because they count.
 
     Exit codes: 0 everything works, 4 something can't be done here.
@@ -91,7 +91,7 @@ def doctor(
 
 
 def _measured(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
-    """What the machine carries, with a word about what is being tried at a terminal."""
+    """The rate that the machine carries; on a terminal the rate under test is shown."""
     from narrows.campaign.progress import bars
     from narrows.capacity import measure
     from narrows.console import stderr_console

@@ -40,7 +40,7 @@ def export(
 
 
 def _remarks(form: str, cells: list[dict[str, Any]]) -> str:
-    """What a user does next with the files."""
+    """The user's next step with the files."""
     files = [name for cell in cells for name in cell.get("files", ())]
     if form == "pcapng":
         repeated = sum(cell["retransmissions"] for cell in cells)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def hunt(
     scheme: Annotated[
         str | None,
-        argument(help="The scheme that is hunted, one of ours.", complete=scheme_names),
+        argument(help="The native scheme to hunt for.", complete=scheme_names),
     ] = None,
     worst: Annotated[
         str,
@@ -68,7 +68,7 @@ def hunt(
             "-o",
             "--output",
             metavar="DIR",
-            help="Folder of the hunt; if it holds this one already, it goes on."
+            help="Folder of the hunt; if it contains this hunt already, it resumes."
             " [default: results/hunt-SCHEME-WHAT-HASH]",
         ),
     ] = None,
@@ -96,10 +96,10 @@ def hunt(
     narrows hunt bbr3 --against bbr1 --worst delay --bound outage=none --budget "5 min"
 
     Paths are simulated in memory on all processors, and bounded so that nothing on them would stop any
-    scheme by itself: a little loss, not half of it. What is found is made minimal: elements are left out and
+    scheme by itself: a little loss, not half of it. The path is then made minimal: elements are left out and
     values rounded while it still holds in several runs. DIR/minimal.yaml runs by narrows run; DIR/hunt.md
     says what was found, with runs of fresh seeds and of other schemes on the same path. Ctrl-C keeps the
-    worst so far, and the same command goes on.
+    worst so far, and the same command resumes.
 
     Exit codes: 0 done, 2 usage, 3 nothing could be measured, 4 this machine can't, 5 the goal was not
     reached, or what was found does not hold in fresh runs or in the replay, 130/143 interrupted.

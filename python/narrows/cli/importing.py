@@ -130,7 +130,7 @@ def _add(tool: str, what: str) -> None:
     command = run_captures if tool == "pcapng" else run
     command.__doc__ = (
         f"Read {what} into a campaign, and measure it.\n\n"
-        "Files of one scheme are its runs. What a format tells and what not is in docs/guide/other-tools.md."
+        "Files of one scheme are its runs. docs/guide/other-tools.md describes which values each format has."
         "\n\nExit codes: 0 done, 3 a file cannot be read, 6 some runs do not count."
     )
     subcommand(imports, tool, example=EXAMPLES[tool])(command)

@@ -100,7 +100,7 @@ def run(
         option(
             "--task",
             metavar="NAME",
-            help="Of a lesson: run the conditions of this task alone, and draw its figures.",
+            help="In a lesson, run only the conditions of this task, and draw its figures.",
         ),
     ] = None,
     output: Annotated[
@@ -109,7 +109,7 @@ def run(
             "-o",
             "--output",
             metavar="DIR",
-            help="Folder for its campaigns and the report; run again, what is missing there is run."
+            help="Folder for its campaigns and the report; run again, it completes missing runs."
             " [default: results/lab-NAME]",
         ),
     ] = None,
@@ -117,7 +117,7 @@ def run(
 ) -> None:
     """Run a family and compare it with what was published.
 
-    Each experiment is a campaign in a folder of its own, for narrows show, plot and the like. An
+    Each experiment is a campaign in its own folder, for narrows show, plot and the like. An
     interrupted family is completed by the same command.
 
     Exit codes: 0 done, 2 usage, 3 bad family, 4 this machine can't, 5 a limit of the family is broken, 6
@@ -287,7 +287,10 @@ def contest(
     output: Annotated[
         Path,
         option(
-            "-o", "--output", metavar="DIR", help="Folder of the contest; run again, what is missing is run."
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder of the contest; run again, it completes missing runs.",
         ),
     ],
     where: Annotated[str, option("--where", help="simulate or emulate.")] = "simulate",
@@ -302,9 +305,9 @@ def contest(
     """Rank submitted schemes over paths that their authors do not know.
 
     On each path submissions are ranked by the power of their flows (throughput / 95th percentile of delay),
-    the median of the runs; the mean rank decides. Who crashes, hangs or uses up its time is last, with the
-    sentence that says why, and the contest goes on. Submissions are programs of others and run with your
-    rights.
+    the median of the runs; the mean rank decides. Submissions that crash, hang or use up their time are last,
+    with the reason in a sentence, and the contest continues. Submissions are programs of others and run with
+    your rights.
 
     DIR gets ranking.csv, ranking.html and ranking.json without names of paths, to hand out, and contest.json
     with everything; runs/ are ordinary campaigns.
@@ -326,7 +329,7 @@ def contest(
         if not as_json:
             say(text)
 
-    with interruptible(f"interrupted; run the same command with -o {output} to go on"):
+    with interruptible(f"interrupted; run the same command with -o {output} to resume"):
         document = contests.run(
             paths,
             submissions,

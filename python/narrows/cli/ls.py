@@ -39,7 +39,7 @@ def ls(
     The newest is the last. A campaign that is damaged, of a newer version or being written costs one
     sentence; the others are listed.
 
-    Exit codes: 0 all could be read, 3 a folder is not there or some campaign could not be read.
+    Exit codes: 0 all could be read, 3 a folder does not exist or some campaign could not be read.
     """
     from narrows.campaign.gathering import gather
     from narrows.cli.common import print_json
@@ -141,14 +141,12 @@ def _sweep_lines(places: list[Path]) -> list[dict[str, Any]]:
 def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: set[str]) -> None:
     if not lines:
         none = f"no campaign has the tag{'s' if len(wanted) > 1 else ''} {', '.join(sorted(wanted))}"
-        console.print(
-            none if wanted and some else "there is no campaign; narrows run makes one", soft_wrap=True
-        )
+        console.print(none if wanted and some else "no campaigns here; narrows run makes one", soft_wrap=True)
         return
     rows = [_TITLES, *(_cells(line) for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Without room, the date goes (names of folders begin with it, unless they were chosen), and then
-    # names stand on lines of their own.
+    # names are on separate lines.
     dated = sum(widths) + 2 * (len(widths) - 1) <= console.width
     kept = [at for at in range(len(widths)) if dated or _TITLES[at] != "made"]
     beside = sum(widths[at] for at in kept) + 2 * (len(kept) - 1) <= console.width
@@ -250,7 +248,7 @@ def merge(
     Folders of one sweep, such as those of a job array, are put together in one as well: every cell is kept
     once, and the new folder may be there and hold some of them.
 
-    Exit codes: 0 done, 2 the folder of the new one is there already, 3 the campaigns can't be merged, 6 some
+    Exit codes: 0 done, 2 the folder of the new one exists already, 3 the campaigns can't be merged, 6 some
     cells of a sweep failed.
     """
     if any((folder / "sweep.json").exists() for folder in folders):

@@ -59,7 +59,7 @@ def plot(
         bool,
         option(
             "--each",
-            help="A figure for each combination of the matrix, in files of their own: FILE-VALUES.pdf.",
+            help="A figure for each combination of the matrix, in separate files: FILE-VALUES.pdf.",
         ),
     ] = False,
     runs: Annotated[
@@ -221,7 +221,7 @@ def _span(option: str, text: str | None) -> tuple[float | None, float | None]:
         found = ""
         ends = (None, None)
     if not found:
-        raise UsageError(f'{option}: "{text}" is no pair of ends; write for example {option} 0:30')
+        raise UsageError(f'{option}: "{text}" is not a pair of ends; write for example {option} 0:30')
     if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
         raise UsageError(f"{option}: the first end must be smaller than the second one, as in {option} 0:30")
     return ends

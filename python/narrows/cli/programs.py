@@ -234,7 +234,7 @@ def setup(
     from narrows.scenario.programs import wrapper
 
     if not wrapper.is_wrapper(name):
-        raise UsageError(f"{name} is no wrapper of Pantheon; name it pantheon:PATH")
+        raise UsageError(f"{name} is not a wrapper of Pantheon; name it pantheon:PATH")
     program = wrapper.load(wrapper.find(name, Path()))
     if program.unavailable:
         raise UnavailableError(program.unavailable)

@@ -23,7 +23,7 @@ _MOST_ROWS = 500
 _NAMED = 8
 #: Whole numbers up to the second are shown whole, others from the first on.
 _LARGE, _WHOLE = 1e5, 1e15
-#: Seconds after which a person wants to see that something goes on.
+#: Seconds after which progress is shown.
 _PATIENCE_S = 2.0
 
 

@@ -46,7 +46,7 @@ def run(
         option(
             "-o",
             "--output",
-            help="Folder for the results; if it holds this campaign already, what is missing is run."
+            help="Folder for the results; if it contains this campaign already, missing runs are completed."
             " [default: results/TIME-NAME-HASH]",
         ),
     ] = None,
@@ -117,7 +117,7 @@ def run(
 ) -> None:
     """Run a scenario and report on it.
 
-    A path in a few words needs no file; the scenario that the options stand for is printed, and narrows init
+    A path in a few words needs no file; the scenario that the options describe is printed, and narrows init
     writes it into a file:
 
     \b
@@ -133,7 +133,7 @@ def run(
     from narrows.scenario.quick import QuickPath
 
     if events and (as_json or dry_run):
-        raise UsageError("--events tells of a campaign that runs; leave out --json and --dry-run")
+        raise UsageError("--events follows a running campaign; leave out --json and --dry-run")
     read_metrics(metrics)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
@@ -257,7 +257,7 @@ def _memory(text: str | None) -> int | None:
 
 
 def _is_reported(finished: Finished) -> bool:
-    """False, with a sentence, for a campaign of more runs than anybody reads about by default."""
+    """False, with a sentence, for a campaign with more runs than get a report by default."""
     from narrows.console import say
 
     runs = len(finished.folder.cells)

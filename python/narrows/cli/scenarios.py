@@ -51,7 +51,7 @@ def scenarios(
 
 @command(example="narrows init experiment.yaml --rate '12 Mbit/s' --delay '20 ms' --schemes cubic,bbr1")
 def init(
-    file: Annotated[Path, argument(help="The file to write; it must not be there.")] = Path("scenario.yaml"),
+    file: Annotated[Path, argument(help="The file to write; it must not exist.")] = Path("scenario.yaml"),
     rate: quick.Rate = None,
     delay: quick.Delay = "20 ms",
     queue: quick.Queue = None,
@@ -75,7 +75,7 @@ def init(
     from narrows.scenario.quick import QuickPath
 
     if file.exists():
-        raise UsageError(f"{file} is there already; name another file, or remove it")
+        raise UsageError(f"{file} exists already; name another file, or remove it")
     if rate is None and trace is None:
         rate = "12 Mbit/s"
     path = QuickPath(rate, delay, queue, loss, trace)
@@ -133,7 +133,7 @@ def schema(
 
         if document not in FORMATS:
             hint = did_you_mean(document, FORMATS) or f"; there is {any_of(list(FORMATS))}"
-            raise UsageError(f'--document: there is no document "{document}"{hint}')
+            raise UsageError(f'--document: unknown document "{document}"{hint}')
         print(schema_of_document(document), end="")
         return
     if schemes:

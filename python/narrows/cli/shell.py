@@ -13,13 +13,13 @@ from narrows.cli.parameters import argument, option
 
 @command(
     example='narrows shell --rate "12 Mbit/s" --delay "20 ms" --queue "droptail 60 kB" -- iperf3 -c HOST',
-    # What follows the program's name belongs to the program.
+    # Arguments after the program's name belong to the program.
     context_settings={"allow_interspersed_args": False},
 )
 def shell(
     program: Annotated[
         list[str] | None,
-        argument(metavar="[-- COMMAND...]", help="What to run. [default: your shell]"),
+        argument(metavar="[-- COMMAND...]", help="The command to run. [default: your shell]"),
     ] = None,
     rate: quick.Rate = None,
     delay: quick.Delay = None,
@@ -35,8 +35,8 @@ def shell(
         str | None,
         option(
             metavar="ELEMENTS",
-            help='What differs from inside to outside, such as "rate: 1 Mbit/s, loss: 2 %"; or all of it,'
-            " as a list of elements as in scenarios.",
+            help='Differences of the way from inside to outside, such as "rate: 1 Mbit/s, loss: 2 %"; or all'
+            " of it, as a list of elements as in scenarios.",
         ),
     ] = None,
     down: Annotated[str | None, option(metavar="ELEMENTS", help="The same from outside to inside.")] = None,

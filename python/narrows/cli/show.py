@@ -32,8 +32,8 @@ def show(
         option(
             "--interval",
             metavar="TIME",
-            help='Of a cell: what arrived in each interval of 1 (seconds) or "100 ms", in the words of iperf'
-            " -i, in bytes of IP packets.",
+            help='For a cell: the data that arrived in each interval of 1 (seconds) or "100 ms", in the words'
+            " of iperf -i, in bytes of IP packets.",
         ),
     ] = None,
     schemes: Schemes = None,
@@ -43,7 +43,7 @@ def show(
 ) -> None:
     """Print the tables of campaigns, or the facts of a cell.
 
-    Of a sweep, what narrows sweep show prints of the throughput.
+    For a sweep, the throughput as narrows sweep show prints it.
 
     Of several campaigns, one that can't be read costs one sentence; the others are shown.
 

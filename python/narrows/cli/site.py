@@ -32,7 +32,7 @@ def site(
     index.html, or copy the folder to any. Made again, it has the new campaigns too; pages keep their
     addresses, and only those of campaigns that have changed are drawn again. A campaign that is damaged, of a
     newer version or being written costs one sentence and is listed apart. Sweeps, and the evaluations of
-    hunts, have pages with their figures; one that grows is drawn as it is.
+    hunts, have pages with their figures; a growing one is drawn in its present state.
 
     Exit codes: 0 all campaigns are shown, 2 the folder of the site holds something else, 3 a folder is not
     there or some campaign could not be read.

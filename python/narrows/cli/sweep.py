@@ -44,7 +44,7 @@ _Output = Annotated[
     option(
         "-o",
         "--output",
-        help="Folder of the sweep; if it holds this one already, what is missing is run."
+        help="Folder of the sweep; if it contains this sweep already, missing points are run."
         " [default: results/NAME-HASH]",
     ),
 ]
@@ -75,7 +75,7 @@ def run(
     may be read while it grows: narrows query "select ..." DIR. The same command completes a sweep that was
     interrupted or killed. A cell is known by the hash of its content and version, and never runs twice.
 
-    What the scenario expects is judged at every point.
+    The scenario's expectations are judged at every point.
 
     Exit codes: 0 done, 2 usage, 3 a bad scenario, 4 this machine can't, 5 an expectation fails at some point,
     6 some cells failed, 130/143 interrupted with everything finished kept.
@@ -103,7 +103,7 @@ def run_sweep(
     dry_run: bool = False,
     as_json: bool = False,
 ) -> None:
-    """What `narrows sweep run` does."""
+    """Runs a sweep for `narrows sweep run`."""
     from narrows.campaign.run import RESULTS
     from narrows.cli.common import print_json
     from narrows.cli.stage_bar import StageBar
@@ -306,7 +306,7 @@ def export(
 ) -> None:
     """Write a script for sites with a batch system and without Dask.
 
-    Task K of N runs the K-th share of the points into a folder of its own. A task that is run again completes
+    Task K of N runs the K-th share of the points into its own folder. A task that is run again completes
     its folder. When all have ended, narrows merge makes one sweep of them; the script's head says how.
 
     Exit codes: 0 done, 1 the script can't be written, 2 usage, 3 a bad scenario.
@@ -329,7 +329,7 @@ def export(
 
 
 def merge_sweeps(folders: list[Path], output: Path, as_json: bool) -> None:
-    """What `narrows merge` does with folders of a sweep."""
+    """Merges folders of a sweep for `narrows merge`."""
     from narrows.cli.common import print_json
     from narrows.errors import EXIT_SOME_INVALID
     from narrows.sweep.merge import merge

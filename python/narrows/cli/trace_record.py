@@ -13,7 +13,7 @@ from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
 if TYPE_CHECKING:
     from narrows.campaign.path_recording import Ended
 
-#: With less of the time under load than this, users are told.
+#: With less of the time under load than this, users are warned.
 _FULL = 0.95
 
 
@@ -54,8 +54,8 @@ def record(
     """Keep a real path full, and write what it delivered as a trace.
 
     It fills every buffer on the way: the round trip is held between 750 ms and 3 s. So do it only where
-    nobody else suffers and where the data may cost what it costs, which is why --data and --time have no
-    defaults. Sending stops when the data is used up, where acknowledgements stay away, and when the other
+    no other user suffers and where the cost of the data does not matter, which is why --data and --time have
+    no defaults. Sending stops when the data is used up, where acknowledgements stay away, and when the other
     host is gone; the command ends after --time. Ctrl-C keeps what was recorded until then.
 
     Exit codes: 0 done, 2 usage, 3 nothing could be learned, 4 the host can't be reached or has vanished, 130
