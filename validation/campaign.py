@@ -25,7 +25,7 @@ from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import Cell
 
 INVALID = "invalid"
-#: The scenario that the campaign.json names; each cell has one of its own.
+#: The scenario that the campaign.json names; each cell has its own.
 _FRAME = """\
 schema: narrows/scenario/1
 question: Is the laboratory what it claims to be?

@@ -62,7 +62,7 @@ pub fn table() {
     }
 }
 
-/// Emulates every scheme of ours alone on a path of 100 Mbit/s and prints what both of its ends need.
+/// Emulates every native scheme alone on a path of 100 Mbit/s and prints what both of its ends need.
 pub fn endpoints() {
     let Some(agent) = agent() else {
         println!(
@@ -192,7 +192,7 @@ pub(crate) fn agent() -> Option<PathBuf> {
     agent.is_file().then_some(agent)
 }
 
-/// What a run was like.
+/// The measurements of a run.
 pub(crate) struct Emulated {
     pub mbps: f64,
     pub p50_us: f64,

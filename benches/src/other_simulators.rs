@@ -83,7 +83,7 @@ fn build_htsim(checkout: &Path) -> Result<PathBuf, String> {
     let sources = checkout.join("sim");
     if let Some(missing) = NEEDED.iter().find(|name| !sources.join(name).is_file()) {
         return Err(format!(
-            "HTSIM={shown} is no checkout of csg-htsim: it has no file sim/{missing}"
+            "HTSIM={shown} is not a checkout of csg-htsim: it has no file sim/{missing}"
         ));
     }
     let copy = folder("htsim")?;
@@ -183,7 +183,7 @@ fn compare(name: &str, driver: &Path, seconds: f64, pairs: usize) -> Result<(), 
             .output()
             .map_err(|error| format!("its driver: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // What the libraries say themselves comes before.
+        // Output of the libraries themselves comes before.
         let last = text.lines().last().unwrap_or_default();
         let result: serde_json::Value = serde_json::from_str(last).unwrap_or_default();
         let number = |key: &str| result[key].as_f64().filter(|&number| number > 0.0);
@@ -239,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let refused = build_htsim(folder.path()).unwrap_err();
         assert!(
-            refused.ends_with("is no checkout of csg-htsim: it has no file sim/Makefile"),
+            refused.ends_with("is not a checkout of csg-htsim: it has no file sim/Makefile"),
             "{refused}"
         );
         fs::create_dir(folder.path().join("sim")).unwrap();

@@ -87,7 +87,7 @@ func read(text string) (rates, error) {
 	for at, word := range words {
 		number, err := strconv.ParseFloat(word, 64)
 		if err != nil || number <= 0 {
-			return rates{}, fmt.Errorf("%q is no number above 0; %s", word, usage)
+			return rates{}, fmt.Errorf("%q is not a number above 0; %s", word, usage)
 		}
 		found[at] = number
 	}

@@ -1,4 +1,4 @@
-"""What this machine carries: `narrows doctor --measure`.
+"""The rates that this machine carries: `narrows doctor --measure`.
 
 Emulated cells of a second each, with two flows of kernel TCP, at rates that double until a run's verdict is
 no longer `ok`, and then between the last two: the real emulator, and the verdicts of all runs. The simulator
@@ -31,7 +31,7 @@ RUN_S = 1
 UNTIL_S = 8.0
 #: Two rates that are closer than this are not told apart by runs of a second.
 CLOSE = 1.3
-#: Share of the processors that a hypervisor takes from which on it is told of.
+#: Share of the processors that a hypervisor takes from which on it is reported.
 STOLEN = 0.02
 
 _PATH = "path: {{forward: [{{rate: {rate}, queue: {{droptail: {queue}}}}}, {{delay: {delay}}}]}}"
@@ -57,8 +57,8 @@ duration: {seconds} s
 def measure(
     agent: Location | None, cannot: str | None = None, told: Callable[[str], None] = lambda _: None
 ) -> Json:
-    """What simulator and emulator carry. Without an agent, or where `cannot` says why there is no emulation,
-    it is the simulator alone."""
+    """The rates that simulator and emulator carry; of the simulator alone without an agent, or where `cannot`
+    says why emulation is impossible."""
     found: Json = {"simulator": simulator(), "runs": [], "emulator_bps": None, "cannot": cannot}
     told("simulator")
     if agent is not None and cannot is None:
@@ -150,7 +150,7 @@ def _run(agent: Location, folder: Path, rate_bps: int) -> Json:
 
 
 def advice(found: Json) -> str:
-    """What to make of it, in one sentence."""
+    """The conclusion, in one sentence."""
     packets = f"{found['simulator']['packets_per_s'] / 1e6:.2g} million packets a second on each processor"
     if found["cannot"]:
         return f"Simulate here: {packets}; emulation can't be measured, because {found['cannot']}."

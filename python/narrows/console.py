@@ -28,10 +28,10 @@ def stderr_console() -> Console:
 def _console(terminal: bool, *, stderr: bool) -> Console:
     from rich.console import Console
 
-    # Labels, reasons and names of files stand as they are: "[red]" and ":x:" mean nothing in them.
+    # Labels, reasons and names of files are printed literally: "[red]" and ":x:" mean nothing in them.
     # The library itself honours COLUMNS.
     width = None if terminal or os.environ.get("COLUMNS", "").isdecimal() else WIDTH_OF_FILES
-    # In a notebook, rich would print every line as a page of its own.
+    # In a notebook, rich would print every line as a separate page.
     return Console(
         stderr=stderr, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False
     )

@@ -21,7 +21,7 @@ EXIT_TERMINATED = 143
 
 
 class NarrowsError(Exception):
-    """A failure that is told to the user in one sentence."""
+    """A failure that the user sees as one sentence."""
 
     exit_code = EXIT_FAILURE
 
@@ -63,7 +63,7 @@ class Interrupted(NarrowsError):  # noqa: N818 - it is not an error of anybody
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong in a scenario: where it stands, which key, what is wrong."""
+    """One error in a scenario: its place, its key and its description."""
 
     position: str
     key: str

@@ -14,7 +14,7 @@ from typing import Any
 from narrows.errors import DataError, reason
 from narrows.text import shorten
 
-#: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
+#: A trace of hours, or the largest network that is published, has some megabytes; a larger one
 #: was named by mistake.
 MOST_BYTES = 200_000_000
 #: Origins of what is found by name.
@@ -81,7 +81,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     """The content of a regular file of at most `most` bytes; raises `DataError`, without the path, if it
-    can't be read or be `what`. Whatever else has its name (a pipe, a device) might block, or never end."""
+    can't be read or be `what`. Anything else of its name (a pipe, a device) might block, or never end."""
     try:
         return read_bytes(path, most)
     except IsADirectoryError:
@@ -188,7 +188,7 @@ def named_path(text: str, base: Path) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         return path
     except RuntimeError:
-        raise DataError(f'"{shorten(text)}" names the home folder of a user who is not there') from None
+        raise DataError(f'"{shorten(text)}" names the home folder of a user who does not exist') from None
     except ValueError:
         raise DataError(f'"{shorten(text)}" has the character NUL in it, which no path has') from None
     except OSError as error:

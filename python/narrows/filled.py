@@ -18,8 +18,8 @@ _PARTIAL = ".narrows.partial"
 def filled(target: Path, last: str) -> Iterator[Path]:
     """A folder to write into, whose content is in `target` when the block has ended well.
 
-    A folder that is not there appears whole. An empty one stays the folder that it is, since it may be where
-    the command runs, a link or a mount: everything moves into it, `last` as the last.
+    A folder that does not exist appears complete. An empty one is kept, since it may be a link, a mount
+    or where the command runs: everything moves into it, `last` as the last.
     """
     partial = None
     try:

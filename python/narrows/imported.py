@@ -2,7 +2,7 @@
 
 A scheme of an imported run is named after the tool and what it ran: `iperf3:cubic` is the kernel's CUBIC as
 iperf3 reports it, `pantheon:cubic` what Pantheon's wrapper started. It looks like ours of that name in
-figures, and has none of the marks of ours."""
+figures, and has none of Narrows' marks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ TOOLS = ("pantheon", "qlog", "ss", "iperf3", "pcapng", "mahimahi")
 
 
 def plain_name(scheme: str) -> str | None:
-    """The name of an imported scheme without its tool; None for schemes of ours."""
+    """The name of an imported scheme without its tool; None for schemes of Narrows."""
     tool, colon, name = scheme.partition(":")
     return name if colon and tool in TOOLS else None

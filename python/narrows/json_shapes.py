@@ -1,7 +1,7 @@
 """Shapes of JSON documents, checked where they come in.
 
-A shape takes a value and raises `ShapeError` if the value has another one. Members that nobody here reads may
-be anything.
+A shape takes a value and raises `ShapeError` if the value has another one. Members that no reader here uses
+may be anything.
 """
 
 from __future__ import annotations

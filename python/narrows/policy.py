@@ -74,5 +74,5 @@ def _without_style_attributes(page: str) -> str:
 def _unescaped(rule: str) -> str:
     import html
 
-    # Markup could end the element, and neither values of ours nor those of Matplotlib have any.
+    # Markup could end the element, and neither Narrows' nor Matplotlib's values have any.
     return html.unescape(rule).replace("<", "").replace("{", "").replace("}", "")

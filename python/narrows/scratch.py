@@ -1,7 +1,7 @@
 """Files and folders with temporary names, which leave nothing behind whatever ends the process.
 
 They are locked as long as they have such a name, and the system unlocks them with the end of the process. So
-whoever makes one removes those of the same kind that nobody has locked: what `kill -9` has left.
+creating one removes those of the same kind that are not locked: leftovers of `kill -9`.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int
             f"{loaded.path}: a shell takes scenarios with a single path; this one has several links"
         )
     network = {"kind": "dumbbell", UP: scenario.network[UP], DOWN: scenario.network[DOWN]}
-    # What flows do is the program's business here.
+    # Traffic is left to the program here.
     known = {element["name"] for link in (UP, DOWN) for element in network[link]}
     timeline = [change for change in scenario.timeline if change["element"] in known]
     return network, timeline, scenario.seed, scenario.files

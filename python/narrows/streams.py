@@ -1,8 +1,8 @@
 """Standard streams that a program can rely on, whatever it was started with.
 
-A terminal or a pipe may have any encoding, may be closed, or may lie on a full disk. What can't be shown in
-an encoding is shown otherwise; messages that can't be written are lost without a word; results that can't be
-written are an error in one sentence.
+A terminal or a pipe may have any encoding, may be closed, or may lie on a full disk. Characters
+that an encoding lacks are replaced; messages that can't be written are dropped; results that can't be written
+are an error in one sentence.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _BOXES = range(0x2500, 0x2580)
 
 
 def plain(letter: str) -> str:
-    """A character in ASCII, as people would write it; by its code point if nobody would."""
+    """A character in ASCII, as people would write it; by its code point if there is no usual form."""
     if letter in _ASCII:
         return _ASCII[letter]
     if ord(letter) in _BOXES:
@@ -104,7 +104,7 @@ class _Output(io.TextIOWrapper):
 
 
 class _Messages(io.TextIOWrapper):
-    """Standard error: where it can't be written, messages are lost and the command goes on."""
+    """Standard error: where it can't be written, messages are lost and the command continues."""
 
     def write(self, text: str) -> int:
         """The same, without ever failing."""
@@ -154,7 +154,7 @@ def _prepare_streams() -> None:
 
 
 def flush_output() -> NarrowsError | None:
-    """Writes what is left of the output; the reason if that is impossible, None if nobody reads it any more
+    """Writes what is left of the output; the reason if that is impossible, None if it has no reader any more
     or all is well. Afterwards nothing fails any more."""
     try:
         sys.stdout.flush()

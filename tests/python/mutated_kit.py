@@ -204,7 +204,7 @@ def arguments(task: str, file: Path, out: Path) -> list[str]:
 def ended(task: str, text: str, folder: Path) -> tuple[int, int, str]:
     """How the program ends: its exit code, the most memory of one of its processes, and what it said."""
     file, said = folder / "scenario.yaml", folder / "said"
-    # Half of a surrogate pair is no text.
+    # Half of a surrogate pair is not text.
     file.write_bytes(text.encode("utf-8", "replace"))
     child = os.fork()
     if child == 0:

@@ -133,7 +133,7 @@ def _report(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "words", "told"),
     [
-        (0, "no JSON", r"far: the agent answers with something that is no JSON object: b'no JSON'"),
+        (0, "no JSON", r"far: the agent answers with something that is not a JSON object: b'no JSON'"),
         (0, '{"clock_shift_ns": "late"}', r"its answer.clock_shift_ns is not a whole number"),
         (
             0,
@@ -146,7 +146,7 @@ def _report(**changes: Any) -> str:
         (1, '{"opened": [{"asked": 0}]}', r"its answer.opened\[0\].port is missing"),
         (1, '{"error": "\\u001b[2J"}', "far: the agent failed without giving a reason"),
         pytest.param(
-            2, "[" * 50_000, "far: the agent answers with something that is no JSON object", id="deep"
+            2, "[" * 50_000, "far: the agent answers with something that is not a JSON object", id="deep"
         ),
         (2, _report(**{"from": "nowhere"}), r"its answer.ports\[0\].from is not an IP address with port"),
         (

@@ -196,7 +196,7 @@ def test_tags(place: Path) -> None:
     assert narrows("tag", folder, "good", "--remove").output == "paper\n"
     assert json.loads(narrows("tag", folder, "--json").output)["tags"] == ["paper"]
     assert 'has no tag "good"; it has paper' in sentence(narrows("tag", folder, "good", "--remove"))
-    assert '"a b" is no tag' in sentence(narrows("tag", folder, "a b"))
+    assert '"a b" is not a tag' in sentence(narrows("tag", folder, "a b"))
     assert "name the tags" in sentence(narrows("tag", folder, "--remove"))
 
 

@@ -431,8 +431,8 @@ def test_limits(tmp_path: Path, limit: str, code: int) -> None:
 @pytest.mark.parametrize(
     ("limit", "says"),
     [
-        ("", "is no limit"),
-        ("throughput", "is no limit"),
+        ("", "is not a limit"),
+        ("throughput", "is not a limit"),
         ("througput worse by 5 %", 'did you mean "throughput"?'),
         ("throughput worse by 5", "has no unit"),
         ("throughput worse by 5 ms", "is not a rate"),

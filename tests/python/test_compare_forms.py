@@ -94,7 +94,7 @@ def test_json_is_one_document(tmp_path: Path) -> None:
     [
         (["--json", "--html"], "are different forms"),
         (["page.html"], "to write there: -o page.html"),
-        (["--pair", "cubic"], "is no pair"),
+        (["--pair", "cubic"], "is not a pair"),
         (["--across", "netwrk"], 'did you mean "network"?'),
         (["--metrics", "thru"], "there is no metric"),
         (["--schemes", "cubix"], 'did you mean "cubic"?'),

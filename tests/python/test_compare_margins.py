@@ -124,7 +124,7 @@ def test_margins_of_several_metrics() -> None:
 @pytest.mark.parametrize(
     ("margin", "says"),
     [
-        ("much", "is no margin"),
+        ("much", "is not a margin"),
         ("0 %", "must be more than 0"),
         ("100 %", "less than 100 %"),
         ("2 kB", "--margin"),

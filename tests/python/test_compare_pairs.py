@@ -24,8 +24,8 @@ def test_labels_of_a_pair_may_contain_the_sign_that_parts_them(tmp_path: Path) -
     (row,) = json.loads(result.stdout)["rows"]
     assert (row["base"]["scheme"], row["other"]["scheme"]) == tuple(labels)
     for pair, words in (
-        ("cubic", "is no pair"),
-        ("=cubic", "is no pair"),
+        ("cubic", "is not a pair"),
+        ("=cubic", "is not a pair"),
         ("reno=cubic (beta=0.5)", 'no scheme "reno"'),
     ):
         with pytest.raises(UsageError, match=words):

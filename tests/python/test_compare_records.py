@@ -213,5 +213,5 @@ def test_two_cells_are_compared_as_two_runs(tmp_path: Path) -> None:
     assert document["traces"][0]["flows"][0]["at_s"] > 0
     (cells.parent / "cells" / "stranger").mkdir()
     (cells / "stranger" / "run.json").write_text("{}")
-    with pytest.raises(DataError, match="is no cell of the campaign"):
+    with pytest.raises(DataError, match="is not a cell of the campaign"):
         compare(Request([cells / "stranger", cells / "cubic-r1"]))

@@ -85,7 +85,7 @@ def test_every_link_inside_the_tree_resolves(path: Path) -> None:
         assert found.exists(), f"{_name(path)} links to {target}, which is not there"
         assert ROOT in found.parents, f"{_name(path)} links to {target}, outside the tree"
         if anchor and found.suffix == ".md":
-            assert anchor in _anchors(found), f"{_name(path)} links to {target}, which is no heading there"
+            assert anchor in _anchors(found), f"{_name(path)} links to {target}, which is not a heading there"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)

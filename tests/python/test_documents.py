@@ -36,7 +36,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_results_are_written_as_they_were_read(document: dict[str, Any]) -> None:
     again = to_data(from_data(document, Results))
     assert json.dumps(again) == json.dumps(document)
-    # A whole number is no fraction, and the other way round.
+    # A whole number is not a fraction, and the other way round.
     assert type(again["rows"][0]["metrics"]["delay_p95_ns"]) is int
     assert type(again["rows"][0]["metrics"]["throughput_bps"]) is float
 

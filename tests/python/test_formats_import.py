@@ -381,18 +381,18 @@ WRONG = {
         "nothing": (b'{"qlog_version": "0.3", "traces": []}', "no events"),
     },
     "iperf3": {
-        "empty": (b"", "no whole JSON"),
-        "cut": (json.dumps(iperf3_document())[:500].encode(), "no whole JSON"),
-        "other": (b"[1, 2]", "no document of iperf3"),
+        "empty": (b"", "not a complete JSON"),
+        "cut": (json.dumps(iperf3_document())[:500].encode(), "not a complete JSON"),
+        "other": (b"[1, 2]", "not a document of iperf3"),
         "error": (b'{"intervals": [], "error": "unable to connect"}', "unable to connect"),
         "half": (
             b'{"intervals": [{"streams": [{"socket": 5}]}], "start": {}, "end": {}}',
-            "no document of iperf3",
+            "not a document of iperf3",
         ),
         "none": (b'{"intervals": [], "start": {}, "end": {}}', "no interval"),
     },
     "ss": {
-        "empty": (b"", "no log of ss"),
+        "empty": (b"", "not a log of ss"),
         "no times": (ss_log([""] * 5).encode(), "no time stands before"),
         "back": (ss_log(["1700000001", "1700000000"]).encode(), "earlier than one above"),
         "once": (ss_log(["1700000001"]).encode(), "no connection that sent"),

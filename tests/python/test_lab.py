@@ -198,7 +198,7 @@ def test_what_does_not_fit_is_told_before_anything_runs(
         ("variant,buffer\n", "has a head and at least one line"),
         ("scheme,buffer\nx,1\n", 'has no column "variant"'),
         (TABLE + "CUBIC,3\n", ":10: has 2 values for 4 columns"),
-        (TABLE.replace("delay,20", "delay,twenty"), "is no number"),
+        (TABLE.replace("delay,20", "delay,twenty"), "is not a number"),
     ],
 )
 def test_a_table_that_is_none_is_refused(tmp_path: Path, table: str, told: str) -> None:

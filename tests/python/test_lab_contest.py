@@ -132,7 +132,7 @@ def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
     assert table(shown, "place")["carl"] == 3 and table(shown, "place")["eve"] == 3
     problems = table(shown, "problems")
     assert problems["ada"] == problems["bob"] == []
-    assert "gamma" in problems["carl"][0] and "is no scheme" in problems["dora"][0]
+    assert "gamma" in problems["carl"][0] and "is not a scheme" in problems["dora"][0]
     assert "cubik" in problems["eve"][0] and "cubic" in problems["eve"][0]
     # A deep queue: who keeps it empty has more power.
     ada, bob = table(shown, "values")["ada"], table(shown, "values")["bob"]
@@ -189,7 +189,7 @@ def test_who_uses_up_the_time_is_last(tmp_path: Path) -> None:
         ("endless", "fn main() { let mut n = 0u64; loop { n = std::hint::black_box(n.wrapping_add(1)); } }"),
         ("crashing", 'fn main() { panic!("no idea"); }'),
         ("silent", "fn main() {}"),
-        ("broken", "fn main() { this is no program }"),
+        ("broken", "fn main() { this is not a program }"),
     ):
         crate = submitted / name
         (crate / "src").mkdir(parents=True)

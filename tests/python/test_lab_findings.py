@@ -75,7 +75,7 @@ def test_missing_values_are_named_and_not_ranked() -> None:
 
 def test_negative_values_are_named_and_not_ranked() -> None:
     found = told({"day": {"a": 3, "b": -0.5, "c": 1}, "night": {"a": 3, "b": 2, "c": 1}})
-    assert "Negative loss, which is no measurement and not ranked: b in day (-0.5 %)." in found
+    assert "Negative loss, which is not a measurement and not ranked: b in day (-0.5 %)." in found
     assert "Lowest loss: c (1 % to 1 %) in both conditions." not in found
     assert "Lowest loss: c (1 %) in both conditions." in found
 
@@ -83,7 +83,7 @@ def test_negative_values_are_named_and_not_ranked() -> None:
 def test_a_table_without_a_usable_value_has_no_order() -> None:
     assert told({"day": {"a": None, "b": -1}}) == [
         "No value of loss: a (day).",
-        "Negative loss, which is no measurement and not ranked: b in day (-1 %).",
+        "Negative loss, which is not a measurement and not ranked: b in day (-1 %).",
     ]
     assert told({}) == []
     assert told({"day": {"a": 1}}) == []

@@ -183,7 +183,10 @@ def test_files_of_the_configuration_folder_are_always_there(folder: Path, file: 
             "import narrows\n@narrows.metric(better='more')\ndef f(run): return 1",
             'better is "higher" or "lower"',
         ),
-        ("import narrows\n@narrows.metric(name='a b')\ndef f(run): return 1", '"a b" is no name of a metric'),
+        (
+            "import narrows\n@narrows.metric(name='a b')\ndef f(run): return 1",
+            '"a b" is not a name of a metric',
+        ),
         (
             "import narrows\n@narrows.metric\ndef throughput_bps(run): return 1",
             "throughput_bps is the name of a metric that there is already",
@@ -206,7 +209,7 @@ def test_a_file_that_is_not_there_is_refused(folder: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("return float('nan')", "the function gives nan, which is no number that can be compared"),
+        ("return float('nan')", "the function gives nan, which is not a number that can be compared"),
         ("return [1]", "the function f fails: TypeError"),
         ("return {'first': 1}", "the function f fails: ValueError: invalid literal for int()"),
         ("return None", "the function gives no value"),

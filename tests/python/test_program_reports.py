@@ -105,14 +105,14 @@ def test_values_are_found(tmp_path: Path) -> None:
 def test_what_is_missing_is_told_and_not_invented(tmp_path: Path) -> None:
     out = "the standard output of the connector"
     assert value(tmp_path, "", "{json: a}") == f"{out} is empty"
-    assert value(tmp_path, "hello", "{json: a}") == f"{out} is no JSON document"
+    assert value(tmp_path, "hello", "{json: a}") == f"{out} is not a JSON document"
     assert value(tmp_path, "{}", "{json: a.b}") == f"{out} has no a.b"
-    assert value(tmp_path, '{"a": null}', "{json: a}") == f"null is no number (a in {out})"
-    assert value(tmp_path, '{"a": true}', "{json: a}") == f"true is no number (a in {out})"
-    assert value(tmp_path, '{"a": NaN}', "{json: a}") == f"NaN is no number (a in {out})"
-    assert value(tmp_path, '{"a": 1e999}', "{json: a}") == f"Infinity is no number (a in {out})"
-    assert "is no number" in str(value(tmp_path, f'{{"a": {"9" * 4000}}}', "{json: a}"))
-    assert value(tmp_path, "[" * 100_000, "{json: a}") == f"{out} is no JSON document"
+    assert value(tmp_path, '{"a": null}', "{json: a}") == f"null is not a number (a in {out})"
+    assert value(tmp_path, '{"a": true}', "{json: a}") == f"true is not a number (a in {out})"
+    assert value(tmp_path, '{"a": NaN}', "{json: a}") == f"NaN is not a number (a in {out})"
+    assert value(tmp_path, '{"a": 1e999}', "{json: a}") == f"Infinity is not a number (a in {out})"
+    assert "is not a number" in str(value(tmp_path, f'{{"a": {"9" * 4000}}}', "{json: a}"))
+    assert value(tmp_path, "[" * 100_000, "{json: a}") == f"{out} is not a JSON document"
     assert value(tmp_path, "rate=\n", "{regex: 'rate=([0-9]+)'}") == f"{out} has no match of rate=([0-9]+)"
     assert value(tmp_path, '{"a": 1}', "{json: a}", kept=3) == f"{out} was cut, see output among its limits"
     assert value(tmp_path, "{}", "{ndjson: a, in: stats}") == "the file stats of the connector is not there"
@@ -150,7 +150,7 @@ def test_flows_together(tmp_path: Path) -> None:
     line = plan("{json: a}")
     measured = record(tmp_path, texts, [line, line])
     assert measured.absent["all"]["reported_x"] == "it is reported per flow"
-    # A flow that reports nothing is no part of a sum.
+    # A flow that reports nothing is not part of a sum.
     run = json.loads((tmp_path / "run.json").read_text())
     run["flows"].append({"flow": 3})
     (tmp_path / "run.json").write_text(json.dumps(run))
@@ -182,8 +182,8 @@ def test_paths() -> None:
 def test_each_mistake_has_its_sentence() -> None:
     assert "needs one of json, ndjson or regex, and only one" in wrong("{unit: ms}")
     assert "needs one of" in wrong("{json: a, regex: '(a)'}")
-    assert "is no path such as" in wrong("{json: 'a[x]'}")
-    assert "is no regular expression" in wrong("{regex: '(a'}")
+    assert "is not a path such as" in wrong("{json: 'a[x]'}")
+    assert "is not a regular expression" in wrong("{regex: '(a'}")
     assert "needs a group" in wrong("{regex: 'a'}")
     assert '"more" is not one of higher or lower' in wrong("{json: a, better: more}")
     assert '"avg" is not one of last' in wrong("{json: a, combine: avg}")

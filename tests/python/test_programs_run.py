@@ -170,4 +170,4 @@ def test_a_check_shows_what_a_program_reports(tmp_path: Path) -> None:
     done = call(tmp_path, "programs", "check", "mine.yaml", "--json")
     (found,) = json.loads(done.stdout)["checks"]
     assert found["reported"]["reported_speed"] == "7.5 Mbit/s", done.stdout
-    assert "is no JSON document" in found["reported"]["reported_gone"]
+    assert "is not a JSON document" in found["reported"]["reported_gone"]

@@ -92,7 +92,7 @@ def test_tables_come_as_frames_on_request(campaign: narrows.Campaign) -> None:
     by_pandas = campaign.run("reno-r1").packets(1, to="pandas")
     assert isinstance(by_pandas, pandas.DataFrame) and len(by_pandas) == arrow.num_rows
     assert isinstance(campaign.queues("reno-r1", to="pandas"), pandas.DataFrame)
-    with pytest.raises(narrows.NarrowsError, match="no kind of table; choose arrow, polars or pandas"):
+    with pytest.raises(narrows.NarrowsError, match="not a kind of table; choose arrow, polars or pandas"):
         campaign.packets("reno-r1", to="excel")  # type: ignore[call-overload]
 
 

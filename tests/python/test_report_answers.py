@@ -73,7 +73,7 @@ def test_no_row_is_ranked_beyond_what_compare_shows(tmp_path: Path, seed: int) -
         for label in one["behind"]:
             assert any((winner, label) in better for winner in rows), "somebody is shown to be better"
         for label in one["first"]:
-            assert not any((winner, label) in better for winner in rows), "nobody is shown to be better"
+            assert not any((winner, label) in better for winner in rows), "no scheme is shown to be better"
         if one["best"]:
             assert one["first"] == [one["best"]] and count >= 6
     if count < 6:

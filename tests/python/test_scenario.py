@@ -152,7 +152,7 @@ BAD = [
     ("schema: narrows/scenario/1\n", "", "test.yaml:1:1: the key schema is missing"),
     ("seed: 7", "seed: 7\nmatrix: {}", "matrix: needs a key with a list of values"),
     ("seed: 7", "seed: 7\nwhere: hosts", "real_path: needs the other host"),
-    ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}", "write each as an item of its own"),
+    ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}", "write each as a separate item"),
     ("{delay: 20 ms}", "{queue: {droptail: 5 kB}}", "a queue belongs to a bottleneck"),
     (
         "{loss: 0.1 %}",
@@ -161,7 +161,7 @@ BAD = [
     ),
     ("{loss: 0.1 %}", "{loss: 0.025}", "write a share: 2.5 % for 1 in 40, or 0.025 % for 1 in 4000"),
     ("{loss: 0.1 %}", "{loss: 3}", "3 has no unit; write a share, for example 3 %"),
-    ("seed: 7", "seed: 7\ntopology: path", "an extra RTT needs hosts of its own"),
+    ("seed: 7", "seed: 7\ntopology: path", "an extra RTT needs separate hosts"),
     (
         "seed: 7",
         "seed: 7\ntransport: {ack_evry: 2}",

@@ -229,7 +229,7 @@ def test_folders_of_others_are_refused(place: Path, tmp_path: Path) -> None:
     for content, words in (
         ('{"format": "narrows/site/2"}', "update narrows"),
         ('{"format": "narrows/site/1"}', "is damaged"),
-        (json.dumps({"format": "narrows/site/1", "campaigns": {"../..": entry}}), "is no name of a page"),
+        (json.dumps({"format": "narrows/site/1", "campaigns": {"../..": entry}}), "is not a name of a page"),
     ):
         (tmp_path / "site" / "site.json").write_text(content)
         assert words in sentence(narrows("site", place, "-o", tmp_path / "site"))

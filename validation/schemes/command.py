@@ -58,10 +58,10 @@ def run(
 
     The kernel's run on the same emulated paths. Simulation takes about 5 minutes for all schemes on two
     processors, the comparison about 70 seconds for each implementation: three quarters of an hour for
-    everything. What is done is kept in the folder and not done again, so that the command can be
+    everything. Finished work is kept in the folder and not repeated, so that the command can be
     interrupted. Leave the machine alone meanwhile.
 
-    With --programs the programs of others that follow the same rules run too, on paths of their own: a
+    With --programs the programs of others that follow the same rules run too, on separate paths: a
     quarter of an hour for all. They decide nothing about a scheme. One that is not built (narrows programs
     build) is left out with a sentence.
 

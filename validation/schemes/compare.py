@@ -40,7 +40,7 @@ LOOSE = Tolerance(
 ALIEN = Tolerance(
     0.10,
     0.30,
-    "programs of others have transports of their own: differences are described, and count for no verdict",
+    "programs of others have their own transports: differences are described, and count for no verdict",
 )
 
 

@@ -109,7 +109,7 @@ def _others(outcome: Outcome) -> str:
     """The comparisons with programs of others, if any were made."""
     if not outcome.others:
         return ""
-    text = "\n## Programs of others\n\nOn paths of their own. They decide nothing about a scheme.\n"
+    text = "\n## Programs of others\n\nOn separate paths. They decide nothing about a scheme.\n"
     for one in outcome.others:
         text += f"\n### `{one.scheme}` and `{one.reference}`\n\n{_rows(one)}"
     return text
@@ -152,7 +152,7 @@ def _rows(one: Comparison) -> str:
 
 
 def _remarks() -> dict[str, str]:
-    """What people found who looked at comparisons, by scheme and reference."""
+    """Explanations of comparisons by people who examined them, by scheme and reference."""
     return dict(packaged(_REMARKS))
 
 

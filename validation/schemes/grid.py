@@ -1,6 +1,6 @@
 """The paths on which implementations of the same rules are compared, several in one emulated cell.
 
-Each path is a link of its own between two hosts of its own, with one flow. A router that no packet ever
+Each path is a separate link between two separate hosts, with one flow. A router that no packet ever
 needs joins them, because a network is one piece.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 #: Packets on the wire.
 PACKET = 1500
-#: Delay of the links to the router that nobody uses: routes take the least delay.
+#: Delay of the links to the unused router: routes take the least delay.
 _FAR = "10 s"
 
 

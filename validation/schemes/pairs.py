@@ -25,7 +25,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """Two implementations of the same rules; what is found says something about both, or about the first."""
+    """Two implementations of the same rules; the result says something about both, or about the first."""
 
     scheme: str
     reference: str
@@ -49,8 +49,8 @@ def of_programs(names: tuple[str, ...] = ()) -> list[Pair]:
 
 
 def concerns(pair: Pair) -> tuple[str, ...]:
-    """The schemes whose status depends on a pair: ours, and a program of ours. None where the
-    other is a program of somebody else, which has rules of its own."""
+    """The schemes whose status depends on a pair: native, and one of Narrows' BPF programs. None where the
+    other is a third-party program, which has its own rules."""
     if pair.tolerance is ALIEN:
         return ()
     return (pair.scheme,) if pair.reference.startswith("linux:") else (pair.scheme, pair.reference)

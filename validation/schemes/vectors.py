@@ -12,7 +12,7 @@ _NAME = re.compile(r'^\s*name:\s*"([^"]+)"', re.MULTILINE)
 
 
 def unit_tests(root: Path) -> dict[str, tuple[str, list[str]]]:
-    """The file (from the root of the source tree) and the tests of every scheme of ours."""
+    """The file (from the root of the source tree) and the tests of every native scheme."""
     found = {}
     for path in (path for folder in SCHEMES for path in sorted((root / folder).glob("*.rs"))):
         text = path.read_text(encoding="utf-8")

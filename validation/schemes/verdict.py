@@ -14,8 +14,7 @@ from validation.schemes.compare import Comparison
 from validation.schemes.pairs import Pair, concerns
 
 NOTHING = (
-    "there is no closed form of it here and nothing in the kernel to compare it with; only its unit tests"
-    " speak for it"
+    "no closed form of it is implemented and the kernel has no counterpart; only its unit tests speak for it"
 )
 
 
@@ -63,7 +62,7 @@ def verdict(
 
 
 def document(entries: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The whole file; what is shown nowhere is left out."""
+    """The whole file, without parts that no page shows."""
     kept = ("what", "expected", "found", "difference", "tolerance", "outcome")
     return {
         "format": FORMAT,

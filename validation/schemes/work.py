@@ -66,14 +66,14 @@ class Outcome:
 
 
 def chosen(options: Options) -> list[str]:
-    """The schemes of ours that are meant, in the order of the registry; all if none is named."""
+    """The native schemes that are meant, in the order of the registry; all if none is named."""
     known = registry.load()
     every = [*known.schemes, *known.bpf]
     others = {one for pair in PROGRAMS for one in (*pair, pair[1].partition(":")[0])}
     for name in options.names:
         if name not in every and not (options.programs and name in others):
             hint = did_you_mean(name, every) or "; narrows schemes lists them"
-            raise DataError(f'there is no scheme "{name}" of ours to verify{hint}')
+            raise DataError(f'there is no scheme "{name}" that can be verified{hint}')
     return [name for name in every if not options.names or name in options.names]
 
 
@@ -146,7 +146,7 @@ def names_of(pair: Pair) -> tuple[str, str]:
 
 
 def _compare_with_programs(options: Options, path: Path, outcome: Outcome, console: Console) -> None:
-    """The comparisons with programs of others. They have paths of their own."""
+    """The comparisons with programs of others. They have separate paths."""
     wanted = of_programs(options.names)
     named = dict.fromkeys(name for pair in wanted for name in names_of(pair))
     paths = {name: grid.paths_with_programs(name, quick=options.quick) for name in named}

@@ -65,7 +65,7 @@ def run(
     Inside is compared with outside, over an emulated path. The path sees packets of the same size from both
     and records each of them. Throughput and 95th percentile of the delay of all runs are compared by the
     two-sample Kolmogorov-Smirnov test, and with what the tunnel's own logs say. Runs that the machine
-    spoils are repeated. What is done is kept in the folder and not done again, so that the command can be
+    spoils are repeated. Finished work is kept in the folder and not repeated, so that the command can be
     interrupted. 20 runs take about 22 minutes; leave the machine alone meanwhile.
 
     Exit codes: 0 nothing differs, 1 something does by more than 2 %, 4 nothing could be run here.
@@ -78,7 +78,7 @@ def run(
         longer_ns=round(longer * 1000),
         again=again,
     )
-    # What is wrong with the path is told before anything is started.
+    # Errors of the path are reported before anything is started.
     options.emulated_path.network()
     agent = this_machine()
     if not within:

@@ -34,12 +34,12 @@ from validation.tunnel.measure import NoDataError, Numbers, measure
 
 #: Bytes that the tunnel adds to each packet in IPv4 (docs/guide/real-paths.md).
 OVERHEAD = 56
-#: The tunnel listens here, in a network that is nobody else's.
+#: The tunnel listens here, in a network without other users.
 _PORT = 7000
 #: From the order to start to the start: the tunnel's clocks are compared a few times before.
 _START_NS = 500_000_000
 SENDER, RECEIVER = 0, 1
-#: Becomes the agent in a shell; run by its path, since it needs nothing of ours.
+#: Becomes the agent in a shell; run by its path, since it needs nothing of Narrows.
 _EXEC = Path(__file__).with_name("exec_in_shell.py")
 INVALID, FAILED = "invalid", "failed"
 

@@ -122,7 +122,7 @@ class Outcome:
 
 
 def jobs(options: Options) -> list[Job]:
-    """The runs in their order: each round has every scheme in every place once, in an order of its own, so
+    """The runs in their order: each round has every scheme in every place once, in its own order, so
     that nothing that changes with time falls on one of them only."""
     order = random.Random(options.seed)
     found: list[Job] = []

@@ -259,7 +259,7 @@ fn programs_that_cannot_be_started_are_named() {
         p["listener"]["folder"] = "/no/such/folder".into();
     });
     assert!(
-        text.contains("its working folder /no/such/folder is not there"),
+        text.contains("its working folder /no/such/folder does not exist"),
         "{text}"
     );
 }

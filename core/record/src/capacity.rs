@@ -81,7 +81,7 @@ impl Capacities {
             }
             Some(&CapacitySource::Total(bytes, time)) => Ok(bytes as f64 * 8e9 / time as f64),
             Some(CapacitySource::Unknown(why)) => Err(why.clone()),
-            None => Err(format!("{element} is no bottleneck")),
+            None => Err(format!("{element} is not a bottleneck")),
         }
     }
 

@@ -49,7 +49,7 @@ impl LinkPass {
         })
     }
 
-    /// What happened to row `i` of a chunk at this bottleneck; `None` for a copy that was made behind it.
+    /// The fate of row `i` of a chunk at this bottleneck; `None` for a copy that was made behind it.
     pub(crate) fn outcome(&self, chunk: &Chunk, i: usize) -> Option<Outcome> {
         // The sender sent the original only.
         if chunk.copy_of[i] > 0 && !self.copies {
@@ -81,7 +81,7 @@ impl LinkPass {
     }
 }
 
-/// What happened to a packet at a bottleneck.
+/// The fate of a packet at a bottleneck.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// Earliest time at which it reached the bottleneck.

@@ -47,7 +47,7 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
 /// # Errors
 /// The system's error, or a file that is not regular.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    let irregular = || io::Error::other("it is no regular file");
+    let irregular = || io::Error::other("it is not a regular file");
     if !std::fs::metadata(path)?.is_file() {
         return Err(irregular());
     }

@@ -306,7 +306,7 @@ pub struct ProgramReport {
     pub overran: bool,
     /// True if it or one of its processes was killed because it exceeded its limit of memory.
     pub out_of_memory: bool,
-    /// What enforced its limit of memory, if it has one: `cgroup` or `rlimit`.
+    /// The mechanism that enforced its memory limit, if it has one: `cgroup` or `rlimit`.
     pub memory_by: Option<String>,
     /// How its processes are tracked: `namespace`, which the kernel ends as a whole, or `subreaper`.
     pub kept_by: String,

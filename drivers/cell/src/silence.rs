@@ -5,7 +5,7 @@ use narrows_record::{Cell, CellElement, CellFlow, ElementCounters, RunDocument};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a run knows about flows of which nothing arrived.
+/// The facts of a run about flows without arrivals.
 pub struct Silence<'r> {
     /// `None` if the cell does not describe a network.
     cell: Option<Cell>,

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU64;
 /// Construction arguments of a core, in addition to its network.
 #[derive(Debug)]
 pub struct CoreConfig {
-    /// By flow number; 0 is no flow.
+    /// By flow number; 0 is not a flow.
     pub flows: Vec<Option<FlowEntry>>,
     /// The log of the packets.
     pub log: Log,

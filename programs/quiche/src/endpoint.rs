@@ -70,7 +70,7 @@ impl Endpoint {
                 from,
                 to: self.address,
             };
-            // What is no packet of this connection is passed over.
+            // What is not a packet of this connection is passed over.
             let _ = connection.recv(&mut self.buffer[..length], info);
         }
         Ok(())

@@ -128,7 +128,7 @@ fn receive(port: u16, stopped: &AtomicBool) -> Outcome {
                     none.insert(quiche::accept(&id, None, info.to, from, &mut config)?)
                 }
             };
-            // What is no packet of this connection is passed over.
+            // What is not a packet of this connection is passed over.
             let _ = connection.recv(&mut endpoint.buffer[..length], info);
         }
         let Some(connection) = &mut connection else {

@@ -93,7 +93,7 @@ class Session:
         answer = schema.parse(line)
         if answer is None:
             raise UnavailableError(
-                f"{self.location.name}: the agent answers with something that is no JSON object:"
+                f"{self.location.name}: the agent answers with something that is not a JSON object:"
                 f" {line[:80]!r}"
             )
         return schema.checked(self.location.name, answer, shape)

@@ -69,7 +69,7 @@ def query(
     are those of the files. Unreadable folders cost a warning with one sentence and is left out. With
     `unrestricted` the query may do everything that DuckDB can with your rights: write files, read others,
     attach databases, load extensions. Raises `UsageError` for a query that is wrong, `DataError` if a folder
-    is not there or nothing in it has what the query names.
+    does not exist, or none of its tables has what the query names.
     """
     import warnings
 

@@ -240,7 +240,9 @@ def _why_not(name: str, entry: str) -> str | None:
     try:
         scenario = load_text(text, source=name).scenario
     except ScenarioError as error:
-        raise DataError(f"{shorten(name)}: {shorten(entry)} is no scheme: {error.problems[0].text}") from None
+        raise DataError(
+            f"{shorten(name)}: {shorten(entry)} is not a scheme: {error.problems[0].text}"
+        ) from None
     if len(scenario.schemes) != 1:
         raise DataError(f"{shorten(name)}: {shorten(entry)} must be one scheme")
     try:

@@ -233,9 +233,9 @@ class _Reading:
         try:
             plain = float(text)
         except ValueError:
-            raise self.fail(f'{quantity} "{shorten(text)}" is no number', number) from None
+            raise self.fail(f'{quantity} "{shorten(text)}" is not a number', number) from None
         if not math.isfinite(plain):
-            raise self.fail(f'{quantity} "{shorten(text)}" is no finite number', number)
+            raise self.fail(f'{quantity} "{shorten(text)}" is not a finite number', number)
         value = plain * float(factor)
         if quantity == LOSS:
             if value > 1:

@@ -137,7 +137,7 @@ def _file_problems(folder: CampaignFolder) -> Iterator[str]:
         known = {entry["id"] for entry in folder.cells}
         for path in sorted((folder.path / "cells").iterdir()):
             if path.name not in known and not path.name.startswith("."):
-                yield f"{path}: is no cell of the campaign; remove it"
+                yield f"{path}: is not a cell of the campaign; remove it"
     except OSError as error:
         yield f"{error.filename}: can't be read: {reason(error)}"
 

@@ -23,7 +23,7 @@ def converted(table: pyarrow.Table, to: Frame) -> Any:
     if to == "arrow":
         return table
     if to not in FRAMES:
-        raise UsageError(f'"{to}" is no kind of table; choose arrow, polars or pandas')
+        raise UsageError(f'"{to}" is not a kind of table; choose arrow, polars or pandas')
     try:
         if to == "polars":
             import polars

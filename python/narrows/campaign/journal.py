@@ -197,5 +197,5 @@ def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or (number > 1 and not all(isinstance(v, dict) for v in found.values())):
-        raise DataError(f"{path}: line {number} is damaged: it is no object of objects; {_REMEDY}")
+        raise DataError(f"{path}: line {number} is damaged: it is not an object of objects; {_REMEDY}")
     return dict(found)

@@ -76,7 +76,7 @@ def add_tags(campaign: Path, tags: list[str]) -> Notes:
     for tag in tags:
         if not _TAG.fullmatch(tag):
             raise UsageError(
-                f'"{shorten(tag)}" is no tag; use at most 40 letters, digits and . _ + -, such as paper'
+                f'"{shorten(tag)}" is not a tag; use at most 40 letters, digits and . _ + -, such as paper'
             )
     notes = read(campaign)
     notes.tags = list(dict.fromkeys([*notes.tags, *tags]))

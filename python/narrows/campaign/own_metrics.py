@@ -100,7 +100,7 @@ def metric(
     def register(one: Function) -> Function:
         called = name or one.__name__
         if not called.isidentifier():
-            raise UsageError(f'"{shorten(called)}" is no name of a metric; use letters, digits and "_"')
+            raise UsageError(f'"{shorten(called)}" is not a name of a metric; use letters, digits and "_"')
         if better is not None and better not in _BETTER:
             raise UsageError(f'{called}: better is "higher" or "lower", not "{shorten(str(better))}"')
         file, fingerprint = _reading[-1] if _reading else (None, None)
@@ -324,7 +324,7 @@ def _values(one: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | No
             found[key] = None if value is None else float(value)
             if found[key] is not None and not math.isfinite(found[key] or 0):
                 found[key] = None
-                return found, f"the function gives {float(value)}, which is no number that can be compared"
+                return found, f"the function gives {float(value)}, which is not a number that can be compared"
         return found, None
     except (Exception, SystemExit) as error:
         file = one.function.__code__.co_filename if hasattr(one.function, "__code__") else ""

@@ -180,7 +180,7 @@ def _parsed(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise NoValueError(f"{name} is no JSON document") from None
+        raise NoValueError(f"{name} is not a JSON document") from None
 
 
 def _in_json(document: Any, path: str) -> Iterator[Any]:
@@ -225,4 +225,4 @@ def _number(value: Any, name: str, what: str) -> float:
             number = math.nan
         if math.isfinite(number):
             return number
-    raise NoValueError(f"{shorten(json.dumps(value))} is no number ({shorten(what)} in {name})")
+    raise NoValueError(f"{shorten(json.dumps(value))} is not a number ({shorten(what)} in {name})")

@@ -77,8 +77,8 @@ def read_margins(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, M
         match = _FORM.fullmatch(text.strip())
         if match is None:
             raise UsageError(
-                f'{OPTION}: "{shorten(text)}" is no margin; write an amount such as "1 %" or "2 ms", behind a'
-                ' metric if need be: "loss 0.5 points"'
+                f'{OPTION}: "{shorten(text)}" is not a margin; write an amount such as "1 %" or "2 ms", after'
+                ' a metric if need be: "loss 0.5 points"'
             )
         if match["metric"]:
             metric = find(metrics, match["metric"])
@@ -146,7 +146,7 @@ def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
     repeated = finding.pairing.base.is_repeated and finding.pairing.other.is_repeated
     size = _size(finding, margin)
     if size is None:
-        return replace(undecided, why="the base is 0, of which there is no share")
+        return replace(undecided, why="the base is 0, so a share of it is undefined")
     if size <= finding.resolution:
         return replace(undecided, why="the margin is below the lateness of the runs")
     if repeated:
@@ -185,7 +185,7 @@ class _Test:
 
     @classmethod
     def of(cls, finding: Finding, margin: Margin) -> _Test:
-        """Of a finding that has an estimate."""
+        """For a finding that has an estimate."""
         base, other = finding.pairing.values(finding.metric.name)
         assert finding.absolute is not None
         ends = (finding.absolute.low, finding.absolute.high, finding.absolute.estimate)

@@ -39,7 +39,7 @@ NOT_SHOWN, SAME, TOO_FEW, MISSING = "no difference shown", "identical", "too few
 #: The outcomes that are claims.
 CLAIMS = (BETTER, WORSE, DIFFERENT)
 
-#: Units of which a difference is told as a share of the base; others are in the metric's own unit.
+#: Units of which a difference is stated as a share of the base; others are in the metric's own unit.
 _RATIO_UNITS = ("bit/s", "ns", "bytes", "packets")
 
 
@@ -50,7 +50,7 @@ class Finding:
     pairing: Pairing
     metric: Metric
     outcome: str
-    #: Summaries of both sides over all valid runs, as every table has them; None where there is no value.
+    #: Summaries of both sides over all valid runs, as every table has them; None if absent.
     base: Statistics | None
     other: Statistics | None
     #: Runs that were compared: pairs, or the fewer of both sides.
@@ -243,7 +243,7 @@ def _runs_word(paired: bool, count: int) -> str:
 
 
 def _tested(finding: Finding) -> tuple[dict[int, float], dict[int, float]]:
-    """The values by run as they are tested: logarithms where a share is what is told."""
+    """The values by run as they are tested: logarithms where a share is stated."""
     found = finding.pairing.values(finding.metric.name)
     if finding.is_relative and all(value > 0 for side in found for value in side.values()):
         base, other = ({run: float(np.log(value)) for run, value in side.items()} for side in found)

@@ -50,7 +50,7 @@ def read(text: str, metrics: Sequence[Metric]) -> Limit:
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(
-            f'--fail-on: "{shorten(text)}" is no limit; write a metric, worse, better or different, and an'
+            f'--fail-on: "{shorten(text)}" is not a limit; write a metric, worse, better or different, and an'
             " amount, such"
             f" as {EXAMPLE}"
         )

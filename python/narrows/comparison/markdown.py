@@ -59,7 +59,7 @@ _MARKS = re.compile(r"[\\|*_`<>\[\]#~&]")
 _LINKS = re.compile(
     r"(?i)(?<=[a-z0-9])(?=://)|(?<=www)(?=\.)|@|(?<=mailto)(?=:)|(?<=xmpp)(?=:)|(?<=GH)(?=-\d)"
 )
-#: Takes no room, and is no part of a word or a link.
+#: Takes no room, and is not part of a word or a link.
 _NOTHING = "<!-- -->"
 
 

@@ -24,7 +24,7 @@ def shared_values(document: Comparison) -> str:
 
 
 def brief_name(row: ComparedRow, document: Comparison) -> str:
-    """The name of a row where the values of the matrix stand beside it: the scheme, or both if they are
+    """The name of a row where the values of the matrix are beside it: the scheme, or both if they are
     called differently."""
     base, other = row.base, row.other
     if base.values != other.values and document.kind == "campaigns":
@@ -52,7 +52,7 @@ def base_heading(document: Comparison) -> str:
     (label, name), *others = bases.items()
     same = all(row.base.values == row.other.values for row in document.rows)
     if same:
-        # The conditions of the base are those of each row, in columns of their own or said once.
+        # The conditions of the base are those of each row, in separate columns or said once.
         return f"against {document.against if others else name or label}"
     return f"against {label}"
 

@@ -156,7 +156,7 @@ _FACTS: tuple[tuple[str, Callable[[Side], str]], ...] = (
 
 
 def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Difference]:
-    """What the rows of the pairings met, and their schemes; what is the same for several rows is said
+    """The conditions of the rows of the pairings, and their schemes; those common to several rows are stated
     once."""
     grouped: dict[tuple[str, str, str, str, str | None], list[str]] = {}
     for pairing in pairings:

@@ -211,7 +211,7 @@ def open_side(path: Path, number: int) -> Side:
     cell = path.resolve()
     folder = CampaignFolder.read(cell.parent.parent)
     if cell.name not in [one["id"] for one in folder.cells]:
-        raise DataError(f"{path}: is no cell of the campaign {folder.path}")
+        raise DataError(f"{path}: is not a cell of the campaign {folder.path}")
     found = results.read(folder.path, folder)
     rows = [row for row in found.rows if row.cell == cell.name]
     return Side(letter(number), folder, replace(found, rows=rows), cell.name)
@@ -254,13 +254,13 @@ def pairings(
     flow: str = "all",
     across: bool = False,
 ) -> list[Pairing]:
-    """What is compared with what: of several campaigns, each with the first one, scheme by scheme; of a
+    """Which sides are compared: of several campaigns, each with the first one, scheme by scheme; of a
     single one, all pairs of its rows that met the same conditions, or all with `against`: a row, or the
     scheme of a row in each combination of a matrix; with a row and `across`, rows of other conditions too.
     `pairs` names schemes that are called differently on both sides; a text `ONE=OTHER` is parted where both
     are schemes.
 
-    Raises `DataError` where nothing can be compared, `UsageError` for a scheme that is not there.
+    Raises `DataError` where nothing can be compared, `UsageError` for a scheme that does not exist.
     """
     for side in sides:
         _check_flow(side, flow)
@@ -358,13 +358,15 @@ def _known(side: Side) -> list[str]:
 
 def _parted(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:
     """The two schemes of a pair. Labels may contain the sign that parts them, so it is the one which has
-    schemes on both sides; the first one if none has, so that what is missing there is told."""
+    schemes on both sides; the first one if none has, so that missing values are reported."""
     if not isinstance(pair, str):
         return pair
     splits = [(pair[:at].strip(), pair[at + 1 :].strip()) for at, letter in enumerate(pair) if letter == "="]
     splits = [split for split in splits if all(split)]
     if not splits:
-        raise UsageError(f'--pair: "{shorten(pair)}" is no pair; write two schemes such as cubic=linux:cubic')
+        raise UsageError(
+            f'--pair: "{shorten(pair)}" is not a pair; write two schemes such as cubic=linux:cubic'
+        )
     fitting = [split for split in splits if split[0] in _known(base) and split[1] in _known(other)]
     if len(fitting) > 1:
         ways = " or ".join(f'"{first}" with "{second}"' for first, second in fitting)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _STYLES = {WORSE: "red", BETTER: "green"}
 #: Columns that go first where there is no room: of equal ones those further to the right.
 _RANKS = {"utilization_ratio": 3, "queueing_delay_p95_ns": 2}
-#: Of more comparisons than these with a margin only those are printed that are decided.
+#: If more comparisons than these have a margin, only decided ones are printed.
 _MANY = 60
 _HOW = "a wider terminal (COLUMNS=160), --metrics or --json shows them"
 
@@ -232,7 +232,7 @@ def _print_ranks(console: Console, document: Comparison) -> None:
     axes = " and ".join(head_of(Quantity.unknown(name)) for name in frontiers[0].metrics)
     texts = [no_room(list(left_out), _HOW)] if left_out else []
     texts.append(
-        "In parentheses: the ranks that the runs leave open; with 1-3 nobody is shown to be better, and"
+        "In parentheses: the ranks that the runs leave open; with 1-3 no scheme is shown to be better, and"
         " it is not"
         f" shown to be better than two others. On the frontier of {axes}: no scheme is better in both, by"
         " the medians,"

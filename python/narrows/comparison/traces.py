@@ -1,7 +1,7 @@
 """The first divergence of two traces of states: until when two senders did the same, and what differed first.
 
 Two simulated runs of one seed meet the same packets and chances, so the first difference of their senders'
-states is where their code, or what it was told, parts. In real time no two traces are equal to the byte;
+states is where their code, or its input, parts. In real time no two traces are equal to the byte;
 there, what differs by less than a tolerance is the same.
 """
 

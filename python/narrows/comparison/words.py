@@ -185,13 +185,13 @@ def method(document: Comparison) -> list[str]:
             f"If nothing differed, the chance that any of the {document.tests} comparisons claimed"
             " something would be"
             f" at most {document.error_rate * 100:g} %: permutation test of Westfall and Young at"
-            f" {document.level * 100:g} %, over {of}. What is not shown is not shown to be the same:"
+            f" {document.level * 100:g} %, over {of}. A difference that is not shown is not shown to be zero:"
             " the interval"
             " says how large it may be."
         )
     if any(f.exact for row in document.rows for f in row.metrics.values()):
         found.append(
-            "Exact: all runs of each side are identical, so the difference is no matter of chance; it"
+            "Exact: all runs of each side are identical, so the difference is not due to chance; it"
             " holds for this"
             " set-up, and nothing is known about others."
         )

@@ -77,7 +77,7 @@ def _plain_number(value: object) -> float:
     """A number of numpy, which is a float too."""
     if isinstance(value, float):
         return float(value)
-    raise TypeError(f"{type(value).__name__} is no plain data")
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 # -- what is wrong -------------------------------------------------------------------------------

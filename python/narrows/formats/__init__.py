@@ -1,4 +1,4 @@
-"""Files of other tools: campaigns of ours written for them, and what they measured as campaigns of ours.
+"""Files of other tools: exports of campaigns, and imports of their measurements as campaigns.
 
 A format is one module and one line here. An export (`narrows/formats/exports/NAME.py`) has
 `export_campaign(folder, target, say, version)`; most use `narrows.formats.cells.export_cells` and only say

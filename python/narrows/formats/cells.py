@@ -57,7 +57,7 @@ class CellToExport:
 
     @property
     def description(self) -> str:
-        """What the run is, in a sentence or two."""
+        """A description of the run, in a sentence or two."""
         question = self.campaign.document["scenario"]["resolved"].get("question") or ""
         seed = self.entry.get("seed")
         parts = [f"plane {self.record['plane']}", f"verdict {self.record['verdict']}"]
@@ -101,7 +101,7 @@ def export_cells(
 
 @contextmanager
 def said() -> Iterator[None]:
-    """Errors of the core as errors that are told to the user."""
+    """Errors of the core as errors that the user sees."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What other tools measured, as a campaign of ours: records, results, and everything that reads them."""
+"""Measurements of other tools as campaigns: records, results, and everything that reads them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What importers read: runs of other tools, as columns.
+"""The output of importers: runs of other tools, as columns.
 
-Who saw packets at both ends gives `Packets`: each packet with its time of sending and of arrival. Who saw
-one end only gives `Progress`: how many bytes of each flow were sent and acknowledged by when. Either may
-come with `States`, samples of the sender."""
+A tool that saw packets at both ends yields `Packets`: each packet with its time of sending and of arrival.
+A tool that saw one end yields `Progress`: how many bytes of each flow were sent and acknowledged by when.
+Either may come with `States`, samples of the sender."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDING = re.compile(
 Floats = NDArray[np.float64]
 Times = NDArray[np.int64]
 
-#: What is known of a run of which one end was measured.
+#: The values of a run of which one end was measured.
 ONE_END = (
     "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and"
     " one-way delays are not known."
@@ -59,7 +59,7 @@ class Flow:
     label: str = ""
     #: `forward` or `backward`: which of the two ways of the path its data went.
     direction: str = "forward"
-    #: What the tool says about it, kept in run.json.
+    #: The tool's own facts about it, kept in run.json.
     facts: dict[str, Any] = field(default_factory=dict)
     #: Counters of the sender and the receiver, as in run.json.
     sender: dict[str, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class MeasuredRun:
     facts: dict[str, Any] = field(default_factory=dict)
     #: Fixed delay of each direction, where the tool says it; the rest of each delay is queueing then.
     propagation_ns: dict[str, int] = field(default_factory=dict)
-    #: What cannot be known of a run that was measured at one end.
+    #: The limits of a run that was measured at one end.
     limits: str = ONE_END
     #: True if the ends may have different clocks.
     two_clocks: bool = False
@@ -156,7 +156,7 @@ def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
         columns["last"].append(np.clip(end, edges[:-1], edges[1:] - 1).astype(np.uint64))
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
     packets = {name: (whole[f"{name}_bytes"] + (PACKET - 1)) // PACKET for name in ("sent", "arrived")}
-    # What arrives was sent: a tool may count the one later than the other.
+    # Arrived data was sent: a tool may count the one later than the other.
     late = np.maximum(whole["sent_bytes"], whole["arrived_bytes"])
     return {
         "flow": whole["flow"],

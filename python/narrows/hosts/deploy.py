@@ -185,7 +185,7 @@ def named_folder(text: str | None) -> str | None:
     of_others = text.startswith("~") and not from_home
     if of_others or meant.split("/")[0] in (".", "..") or not meant.strip("/ "):
         raise UsageError(
-            "--remote-folder takes a folder of its own, from the root (/var/tmp/narrows) or from the home"
+            "--remote-folder takes a separate folder, from the root (/var/tmp/narrows) or from the home"
             f" folder there (~/narrows), not {text!r}"
         )
     return meant
@@ -206,10 +206,10 @@ EXIT_NOT_PRIVATE = 5
 
 
 def private_script(folder: str, make: bool = True) -> str:
-    """Prints where a folder really is, if nobody but root and the user may write into it or into any folder
+    """Prints where a folder really is, if only root and the user may write into it or into any folder
     above it; else the one that others may write into, and why. With `make`, the folder is made.
 
-    What lies in such a folder is what the user has put there: it cannot be exchanged between a look at it and
+    Files in such a folder are the user's own: they cannot be exchanged between a look at it and
     its start. A folder above may be writable for all where only owners may remove things (sticky, as /tmp).
     """
     place = quoted(folder)
@@ -228,7 +228,7 @@ def private_script(folder: str, make: bool = True) -> str:
 
 def seek_script(folder: str, name: str) -> str:
     """Prints the hash of the copy of that name in a folder, or `absent`; only what belongs to root or the
-    user, and what nobody else may write, is such a copy."""
+    user, and that no other user may write, is such a copy."""
     place = quoted(f"{folder}/{name}")
     return (
         f'f={place}; set -f; set -- $(ls -ldn "$f" 2>/dev/null);'
@@ -248,7 +248,7 @@ def put_script(folder: str, name: str, sha256: str) -> str:
 
 
 #: Names of the folders of copies and of runs, as patterns of shell: nothing else is removed, since
-#: somebody may have named a folder of other things.
+#: the user may have named a folder of other things.
 _HEX = "[0-9a-f]"
 COPIES, RUNS = _HEX * 64, _HEX * 16 + "-*"
 

@@ -304,7 +304,7 @@ class RemoteHost:
     # -- settings ----------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Raises the settings of both machines that are too small, until the end; again, if nobody holds
+        """Raises the settings of both machines that are too small, until the end; again, if no process holds
         them any more."""
         self._is_prepared = True
         for name in (LOCAL, REMOTE):

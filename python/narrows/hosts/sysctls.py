@@ -43,7 +43,7 @@ def planned(facts: dict[str, Any]) -> list[Change]:
     found = []
     for name, least in LEAST.items():
         text = str(facts.get("sysctls", {}).get(name, ""))
-        # What a host does not show (some containers) it has no say in.
+        # Settings that a host does not show (some containers) are not its own.
         if text.isdecimal() and int(text) < least:
             found.append(Change(name, int(text), least))
     return found
@@ -97,7 +97,7 @@ class SysctlOverride:
         return self._session is not None and self._session.process.poll() is None
 
     def __exit__(self, *_: object) -> None:
-        # What went wrong before is what matters; the caller compares `changed` and `restored`.
+        # The earlier error is the important one; the caller compares `changed` and `restored`.
         with contextlib.suppress(UnavailableError):
             self.restored = self._finish()
         if self.not_restored:
@@ -126,7 +126,7 @@ class SysctlOverride:
 
     @property
     def not_restored(self) -> list[Change]:
-        """Changes that have not been put back, because somebody else changed it or the host
+        """Changes that have not been put back, because another user changed it or the host
         vanished."""
         return [change for change in self.changed if change not in self.restored]
 

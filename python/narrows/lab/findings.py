@@ -200,4 +200,4 @@ def _negative(label: str, table: Table, show: Callable[[float], str]) -> list[st
     ]
     if not parts:
         return []
-    return [f"Negative {label}, which is no measurement and not ranked: {'; '.join(parts)}."]
+    return [f"Negative {label}, which is not a measurement and not ranked: {'; '.join(parts)}."]

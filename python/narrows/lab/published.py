@@ -90,9 +90,11 @@ class Published:
             try:
                 number = float(text)
             except ValueError:
-                raise DataError(f'{self.path}: "{shorten(text)}" in column {column} is no number') from None
+                raise DataError(
+                    f'{self.path}: "{shorten(text)}" in column {column} is not a number'
+                ) from None
             if not math.isfinite(number):
-                raise DataError(f'{self.path}: "{shorten(text)}" in column {column} is no finite number')
+                raise DataError(f'{self.path}: "{shorten(text)}" in column {column} is not a finite number')
             found.append(number * factor)
         if not found:
             return None

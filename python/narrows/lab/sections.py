@@ -97,7 +97,7 @@ class Reader:
         for name, mark, value in mapping:
             with self.problems.noted():
                 if key.section not in _FREE and not NAME.match(name):
-                    raise Wrong(mark, f'"{shorten(name)}" is no name; use letters, digits, "-" and "_"')
+                    raise Wrong(mark, f'"{shorten(name)}" is not a name; use letters, digits, "-" and "_"')
                 found[name] = self.section(mapping_of(value, "{...}"), key.section)
         return found
 

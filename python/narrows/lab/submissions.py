@@ -56,10 +56,10 @@ class Submission:
         except DataError as error:
             raise DataError(f"{self.path.name}: {error}") from None
         except (UnicodeDecodeError, yaml.YAMLError):
-            raise DataError(f"{self.path.name}: is no YAML; write a scheme as scenarios do") from None
+            raise DataError(f"{self.path.name}: is not YAML; write a scheme as scenarios do") from None
         if not isinstance(found, str | dict):
             raise DataError(
-                f"{self.path.name}: is no scheme; write one as scenarios do: {{scheme: exp, beta: 0.8}}"
+                f"{self.path.name}: is not a scheme; write one as scenarios do: {{scheme: exp, beta: 0.8}}"
             )
         return yaml.safe_dump(
             found, default_flow_style=True, width=_LARGEST, allow_unicode=True

@@ -238,7 +238,7 @@ def _add_raw(logs: Logs, flow: int, side: str, file: Path) -> None:
     if side in pair:
         raise DataError(
             f"{file}: there is another {side} log of the same flow, {pair[side].name}; keep those of one test"
-            " in a folder of their own"
+            " in a separate folder"
         )
     if not 0 < flow <= MOST_FLOWS:
         raise DataError(f"{file}: there is no flow {flow}; flows are numbered from 1 to {MOST_FLOWS}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from narrows.scenario.registry import Entry, Registry
 
 _TEMPLATE = Path(__file__).with_name("elements.md.in")
-#: Families of the registry, and the key that an entry stands behind.
+#: Families of the registry, and the key that precedes an entry.
 _KEYS = {"queues": "queue", "rates": "rate", "links": "link", "traffic": "traffic"}
 
 

@@ -17,7 +17,7 @@ BOTTLENECK = "{rate: 10 Mbit/s, queue: QUEUE}"
 class Example:
     """An element as it is written in a scenario, and how its picture is made."""
 
-    #: Of a queue: what stands behind `queue:`; of a rate: behind `rate:`; of traffic: behind `traffic:`; of a
+    #: The text after `queue:`, `rate:` or `traffic:`; of a
     #: link element: the element.
     written: str
     #: The caption of the picture.
@@ -27,7 +27,7 @@ class Example:
     seconds: float = 1.0
     bin_ms: int = 50
     changes: tuple[dict[str, Any], ...] = ()
-    #: "delay": a dot per packet; "rate": what comes and what leaves, for elements that do not delay.
+    #: "delay": a dot per packet; "rate": arrivals and departures, for elements that do not delay.
     view: str = "delay"
 
 

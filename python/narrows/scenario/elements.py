@@ -139,7 +139,7 @@ def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any]
         return _bottleneck(item, registry, context)
     item = _without_name(item)
     if sum(key in registry.links for key in item.entries) > 1:
-        text = f"holds {len(item.entries)} elements; write each as an item of its own so that their order is"
+        text = f"holds {len(item.entries)} elements; write each as a separate item so that their order is"
         raise Wrong(item.mark, f"{text} clear")
     _check_bottleneck(item, registry)
     unknown = [unknown_key(mark, key, kinds) for key, mark, _ in item if key not in registry.links]
@@ -184,7 +184,7 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str
             continue
         value = item.entries[key]
         if key in registry.links:
-            text = "write it as an item of its own after the bottleneck, so that the order is clear"
+            text = "write it as a separate item after the bottleneck, so that the order is clear"
             context.problems.add(mark, f"{text}: {{{key}: {in_yaml(value)}}}")
         elif key in registry.queues:
             text = f"{key} is a queue; write queue: {{{key}: {in_yaml(value)}}}"

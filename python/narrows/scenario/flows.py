@@ -41,7 +41,7 @@ _DIRECTION = Param("", "choice", (FORWARD, BACKWARD), FORWARD, None, None, False
 
 @dataclass
 class Flow:
-    """One flow; without a scheme of its own it runs the scheme under test."""
+    """One flow; without its own scheme it runs the scheme under test."""
 
     scheme: Scheme | None
     start_ns: int

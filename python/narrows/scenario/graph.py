@@ -79,7 +79,7 @@ def _link(network: Network, item: Node, problems: Problems) -> None:
     if name is not None:
         names = (f"{name}.{FORWARD}", f"{name}.{BACKWARD}")
     if taken := next((name for name in names if name in network.cuts), None):
-        text = f'another link is called "{shorten(taken)}" already; give this one a name of its own'
+        text = f'another link is called "{shorten(taken)}" already; give this one another name'
         raise Wrong(mapping.mark, f"{text} with the key name")
     there, back = network.add(one, other, names)
     if name is not None:

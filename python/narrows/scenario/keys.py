@@ -14,7 +14,7 @@ FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
 
 @dataclass(frozen=True)
 class Key:
-    """One key. Keys with a `param` are single values; the others have a reader of their own and a schema."""
+    """One key. Keys with a `param` are single values; the others have their own reader and a schema."""
 
     name: str
     doc: str

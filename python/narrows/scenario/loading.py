@@ -43,7 +43,7 @@ def load(name: str | Path, overrides: list[Override] | None = None) -> Loaded:
 def _read_standard_input() -> str:
     data = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise DataError(f"standard input has more than {MOST_BYTES // 1_000_000} MB, so it is no scenario")
+        raise DataError(f"standard input has more than {MOST_BYTES // 1_000_000} MB, so it is not a scenario")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

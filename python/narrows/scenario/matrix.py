@@ -3,8 +3,8 @@
 `{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}` runs every scheme once per rate and run. Each combination is
 resolved as if its values had been written in their places, and has separate rows in the results.
 
-A key may have a `label` for people (`{label: capacity, values: [...]}`). A name that is no address has an
-expression (narrows.scenario.derived): a value that follows from the others and is told beside them. `paired`
+A key may have a `label` for people (`{label: capacity, values: [...]}`). A name that is not an address has an
+expression (narrows.scenario.derived): a value that follows from the others and is shown beside them. `paired`
 lists names whose values go together one by one instead of in all combinations, `without` combinations that
 are left out.
 """
@@ -152,7 +152,7 @@ def _addresses(node: Node, key: str, at: str = "") -> list[str]:
 
 
 def _is_derived(key: str, written: Node) -> bool:
-    """True for a value that follows from the others: a word that is no key of a scenario, with an
+    """True for a value that follows from the others: a word that is not a key of a scenario, with an
     expression."""
     return isinstance(written, Scalar) and "." not in key and key not in KEYS
 

@@ -72,7 +72,7 @@ class SchemeRow:
     values: dict[str, str] = field(default_factory=dict)
     #: Values that follow from those, by their names.
     derived: dict[str, str] = field(default_factory=dict)
-    #: Of a scenario of pairs: the labels of the schemes of the flows under test.
+    #: In a scenario of pairs, the labels of the schemes of the flows under test.
     pair: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

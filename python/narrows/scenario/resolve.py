@@ -279,7 +279,7 @@ def _check_extra_rtt(
         )
         problems.add(mark, text)
     elif topology == "path":
-        problems.add(mark, "an extra RTT needs hosts of its own for each flow; write topology: dumbbell")
+        problems.add(mark, "an extra RTT needs separate hosts for each flow; write topology: dumbbell")
 
 
 def _rows(

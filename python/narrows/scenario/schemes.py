@@ -22,7 +22,7 @@ from narrows.text import any_of, did_you_mean, shorten
 BPF_FILE = "bpf"
 #: The key that names the manifest of a program in the place of a scheme.
 PROGRAM = "program"
-#: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
+#: Keys beside the parameters of a native scheme: the name of a set-up, and settings of the transport.
 PROFILE, TRANSPORT = "profile", "transport"
 #: The key of the name that a scheme with these settings has in results.
 NAME = "name"
@@ -159,7 +159,7 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
     if file.endswith((".yaml", ".yml")):
         more = f", variant: {variant}" if variant else ""
         text = f"the manifest of a program is named by its file: {{program: {file}{more}}}"
-        raise Wrong(mark, f'"{shorten(name)}" is no scheme; {text}')
+        raise Wrong(mark, f'"{shorten(name)}" is not a scheme; {text}')
     others = HABITS["schemes"].get(name.lower())
     hint = f"; did you mean {others}?" if others else did_you_mean(name, known)
     if not hint and name.startswith(BPF_PREFIX):
@@ -266,7 +266,7 @@ def _read_transport(
     if written is None:
         return {}
     if entry is None:
-        text = "only schemes of ours run over our transport; remove it"
+        text = "only native schemes run over Narrows' transport; remove it"
         problems.add(given.key_marks[TRANSPORT], text)
         return {}
     mapping = problems.expect_mapping(written, "{initial_window: 4 packets}")

@@ -211,7 +211,7 @@ def parse_value(text: str, source: str, *, is_option: bool = False) -> Node | No
 
 
 def _tab_before(text: str, line: int, column: int) -> int | None:
-    """The column of a tab in the white space at a place that is no YAML, or at the beginning of its line."""
+    """The column of a tab in the white space at a place that is not YAML, or at the beginning of its line."""
     lines = text.split("\n")
     here = lines[line - 1] if line <= len(lines) else ""
     indent = len(here) - len(here.lstrip())

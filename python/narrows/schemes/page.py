@@ -145,14 +145,14 @@ def _counterparts(entry: Entry, kind: str, known: Registry, machine: Machine) ->
     native = entry.native if kind == BPF else entry.name
     found: list[Counterpart] = []
     if kind == BPF and native in known.schemes:
-        found.append(Counterpart(native, "the same rules as a state machine of ours", None))
+        found.append(Counterpart(native, "the same rules as a native state machine", None))
     for program in known.bpf.values():
         if kind == NATIVE and program.native == native:
             info = describe(program, BPF, machine)
             found.append(Counterpart(program.name, "the same rules inside the kernel", info.missing))
     linux = native + _LINUX_RULES
     if kind == NATIVE and linux in known.schemes:
-        found.append(Counterpart(linux, "the rules of the kernel's module, as a state machine of ours", None))
+        found.append(Counterpart(linux, "the rules of the kernel's module, as a native state machine", None))
     paper = native.removesuffix(_LINUX_RULES)
     if paper != native and paper in known.schemes:
         found.append(Counterpart(paper, "the rules as they were published", None))

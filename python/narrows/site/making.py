@@ -173,7 +173,7 @@ def _opened(target: Path) -> Iterator[Json]:
         document = read_json(file, FORMAT)
         for name in (*document["campaigns"], *(document.get("sweeps") or {})):
             if not _ID.fullmatch(name):
-                raise DataError(f"{file}: is damaged: {shorten(name)!r} is no name of a page")
+                raise DataError(f"{file}: is damaged: {shorten(name)!r} is not a name of a page")
         yield document
     finally:
         os.close(lock)

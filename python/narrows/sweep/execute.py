@@ -1,7 +1,7 @@
 """Runs what is missing of a sweep.
 
 The main thread resolves points, hands cells in by shares of about half a second of work, writes what comes
-back and decides by the stopping rule whether a point needs more runs. What it decides depends on the results
+back and decides by the stopping rule whether a point needs more runs. Its decisions depend on the results
 alone, never on the order in which they come, so a sweep that was interrupted ends as one that was not.
 """
 

@@ -29,7 +29,7 @@ def check(expectations: Sequence[Expectation]) -> None:
 
 
 def judged(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Json]:
-    """Of each expectation and scheme: at how many points it holds, and the first where it does not."""
+    """For each expectation and scheme: at how many points it holds, and the first where it does not."""
     if not expectations:
         return []
     metrics = metric_list()

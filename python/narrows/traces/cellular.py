@@ -19,7 +19,7 @@ scheme does on it can be explained. Per millisecond (one LTE subframe):
 
 The width of the band is what makes the mean rate of the trace the one asked for.
 
-What is the same everywhere: the random stream (see `numbers`), and all arithmetic behind the ladder, which
+Identical everywhere are the random stream (see `numbers`), and all arithmetic behind the ladder, which
 is on whole numbers. Only the comparison of a ratio with a rung uses functions that may differ in the last
 bit between machines; a sample would have to lie within 1e-15 of a rung for a trace to change.
 """

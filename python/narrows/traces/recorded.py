@@ -32,7 +32,7 @@ def recorded(sent_ns: Integers, arrived_ns: Integers, sizes: Integers) -> Record
     waited half as long as the median one.
     """
     if len(arrived_ns) < 2:
-        raise DataError("nothing arrived, so there is no trace; narrows hosts check tells what passes")
+        raise DataError("nothing arrived, so there is no trace; narrows hosts check shows which packets pass")
     order = np.argsort(arrived_ns, kind="stable")
     sent, arrived, size = sent_ns[order], arrived_ns[order], sizes[order]
     delay = arrived - sent

@@ -44,7 +44,7 @@ def _passed(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64]:
 def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
     """Mean rates (bit/s) in consecutive windows, whole ones only.
 
-    What falls on the border of two windows belongs to the earlier one, what falls on 0 to the first. A trace
+    Opportunities on the border of two windows belong to the earlier one, those at 0 to the first. A trace
     that is shorter than 100 windows is repeated until it fills them.
     """
     length = trace.length_ns

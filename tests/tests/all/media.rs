@@ -195,7 +195,7 @@ fn a_flow_stops_when_it_should() {
     assert_eq!(
         done.get("1", "freezes"),
         0.0,
-        "the end of the flow is no freeze"
+        "the end of the flow is not a freeze"
     );
 }
 

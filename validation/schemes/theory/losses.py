@@ -91,7 +91,7 @@ def _judge(rtt_ms: float, way: str, records: list[Path]) -> list[Finding]:
         )
         for p, rate in zip(RATIOS, found, strict=True)
     ]
-    # What is left of the throughput at the next smaller ratio, over what the square root leaves of it.
+    # The share of the throughput that remains at the next smaller ratio, over the share by the square root.
     left = max(
         after / before * math.sqrt(q / p)
         for (p, before), (q, after) in pairwise(zip(RATIOS, found, strict=True))

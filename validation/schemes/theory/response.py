@@ -1,7 +1,7 @@
 """The response function: the mean window at a given loss ratio.
 
 A path without limit but with losses: every (1/p)-th packet (`periodicloss`), or each with probability p
-(`loss`). What is found is the mean over time in congestion avoidance. The loss ratio that enters the
+(`loss`). The result is the mean over time in congestion avoidance. The loss ratio that enters the
 expectation is the one that moves the window: reductions per packet acknowledged in congestion avoidance.
 With losses at equal distances that is a little more than 1/p, since the packets acknowledged during a
 recovery are on its account; with independent losses it is p, because losses in the window in which a loss
@@ -42,7 +42,7 @@ WHY = (
     " packet or two of each reduction; sampling and chance are below 2 %"
 )
 #: Random losses per window up to which they are tried: with more, reductions follow each other every round
-#: trip, and growth within one is no fluid.
+#: trip, and growth within one is not fluid.
 MOST_LOSSES = 0.3
 #: Loss ratio from which on whole packets matter.
 WHOLE = 5e-4

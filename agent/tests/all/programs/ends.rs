@@ -46,7 +46,7 @@ fn no_process_survives_kills_at_random() {
             1 => std::iter::once(agent.id())
                 .chain(all.iter().copied().filter(|&pid| !has_mark(pid, &mark)))
                 .collect(),
-            // Any process, of ours or of the program.
+            // Any process, the agent's or the program's.
             _ => all
                 .get(spread(round + 1, all.len().max(1) as u64) as usize)
                 .copied()

@@ -88,7 +88,7 @@ pub const SCHEME: Scheme = Scheme {
         },
         Profile {
             name: "pantheon-2018-01-constant",
-            doc: "What Pantheon's configuration of January 2018 says: genericCC 80b516c, whose parser took do_ss:auto for a constant delta of 1; smoothed RTT, one window per RTT; 1500 bytes with headers.",
+            doc: "Pantheon's configuration of January 2018: genericCC 80b516c, whose parser took do_ss:auto for a constant delta of 1; smoothed RTT, one window per RTT; 1500 bytes with headers.",
             params: &[
                 ("mode", "constant"),
                 ("delta", "1"),

@@ -266,7 +266,7 @@ impl Pipe {
         while let Some(packet) = self.sender.transmit(self.now, &mut body) {
             assert!(
                 matches!(packet.header, Header::Media(media) if !media.feedback),
-                "media is no feedback"
+                "media is not feedback"
             );
             self.forward.push(self.now, &packet, &body);
             count += 1;

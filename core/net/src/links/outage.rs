@@ -29,7 +29,7 @@ pub const OUTAGE: DropReason = DropReason("outage");
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Outage::new(params)?));
 
 choice! {
-    /// What happens to packets during an outage.
+    /// The treatment of packets during an outage.
     enum OutageMode { Drop = "drop", Hold = "hold" }
 }
 

@@ -72,7 +72,7 @@ impl Timeline {
         let (lane, place) = passing[0];
         let stage = &lanes[lane].stages[place];
         let StageNature::Bottleneck(server) = &stage.nature else {
-            return Err(format!("{} is no bottleneck", stage.name));
+            return Err(format!("{} is not a bottleneck", stage.name));
         };
         let mut ways: Vec<Option<TimelineWay>> = lanes.iter().map(|_| None).collect();
         for &(lane, place) in passing {

@@ -259,7 +259,7 @@ fn a_link_by_name_carries_what_its_counters_say() {
     );
     assert!(
         m["links"][0]["absent"]["utilization_ratio"].is_string(),
-        "it is no bottleneck"
+        "it is not a bottleneck"
     );
     d.run.cell["measure"] = json!({"links": ["nowhere"]});
     assert!(

@@ -78,7 +78,7 @@ fn equal_flows_out_of_phase_are_fair() {
 #[test]
 fn windows_by_hand() {
     // Flow 1 sends 3 packets in the first second and 1 in the second; flow 2 the reverse. The last
-    // half second is no window.
+    // half second is not a window.
     let sent = [
         (1, 0),
         (1, 10),

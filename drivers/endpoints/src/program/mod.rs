@@ -235,7 +235,7 @@ impl<'a> Runner<'a> {
         );
         if !folder.is_dir() {
             return Err(refused(format!(
-                "cannot be started: its working folder {} is not there",
+                "cannot be started: its working folder {} does not exist",
                 folder.display()
             )));
         }

@@ -181,7 +181,7 @@ fn present(folder: &Path, name: &str, lenient: bool) -> Result<PathBuf, RunError
 fn read_regular(path: &Path) -> Result<Vec<u8>, RunError> {
     let wrong = |message: String| Err(RunError::Input(format!("{}: {message}", path.display())));
     match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => wrong("is no regular file".to_owned()),
+        Ok(metadata) if !metadata.is_file() => wrong("is not a regular file".to_owned()),
         Ok(_) => fs::read(path).or_else(|error| wrong(error.to_string())),
         Err(error) => wrong(format!(
             "{error}; an end of a tunnel leaves {FILE}, {SENT} and {ARRIVED} in its folder"

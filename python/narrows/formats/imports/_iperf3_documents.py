@@ -33,17 +33,17 @@ OUTPUTS = "texts of the server's output"
 _NOT_NUMBERS = re.compile(r"(?<=[:\[,])(\s*)[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 #: A heading of what iperf3 prints for people.
 _PLAIN = re.compile(r"^\[ ID\] +(\[Role\] +)?Interval ", re.MULTILINE)
-_NOT_WHOLE = "is no whole JSON document; iperf3 -J writes it when it ends"
+_NOT_WHOLE = "is not a complete JSON document; iperf3 -J writes it when it ends"
 #: Places at which a document may begin: a brace at the start of a line.
 _BEGIN = re.compile(r"^\{", re.MULTILINE)
-#: Places that are tried after the first that is no document.
+#: Places that are tried after the first that is not a document.
 _MOST_TRIES = 1000
 _EVENTS = {"start", "interval", "end", "error", "server_output_json", "server_output_text"}
 
 
 @dataclass
 class Document:
-    """What one end of a test wrote."""
+    """The output of one end of a test."""
 
     file: Path
     start: Json
@@ -116,7 +116,7 @@ class _Content:
         """Why there is no document."""
         if self._why:
             return self._why
-        return "is no document of iperf3, which has 'start', 'intervals' and 'end'"
+        return "is not a document of iperf3, which has 'start', 'intervals' and 'end'"
 
 
 def _objects(text: str, note: Callable[[str], None]) -> Iterator[tuple[int, Json, int]]:
@@ -150,10 +150,12 @@ def _next_object(text: str, place: int) -> int | None:
 
 def _why_unreadable(error: Exception, text: str) -> str:
     if not isinstance(error, json.JSONDecodeError):
-        return "is no document of iperf3: its JSON is nested too deep, or has a number of thousands of digits"
+        return (
+            "is not a document of iperf3: its JSON is nested too deep, or has a number of thousands of digits"
+        )
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         return _NOT_WHOLE
-    return f"line {error.lineno}, column {error.colno} is no JSON ({error.msg})"
+    return f"line {error.lineno}, column {error.colno} is not JSON ({error.msg})"
 
 
 class _Stream:
@@ -183,7 +185,7 @@ def _documents(file: Path, value: Json, *, complete: bool = True) -> list[Docume
     start, end = value.get("start") or {}, value.get("end") or {}
     if not isinstance(intervals, list) or not isinstance(start, dict) or not isinstance(end, dict):
         raise DataError(
-            "is no document of iperf3, in which 'start' and 'end' are objects and 'intervals' a list"
+            "is not a document of iperf3, in which 'start' and 'end' are objects and 'intervals' a list"
         )
     error = printable(shorten(str(value["error"]), 100)) if value.get("error") else ""
     document = Document(file, start, intervals, end, error, complete and bool(end))

@@ -146,7 +146,7 @@ def read_streams(document: Document) -> list[Stream]:
     for socket, stream in found.items():
         _add_intervals(stream, rows.get(socket, []))
     if all(len(stream.time_s) < 2 for stream in found.values()):
-        raise DataError("is no document of iperf3 that can be read: no interval has a time and bytes")
+        raise DataError("is not a document of iperf3 that can be read: no interval has a time and bytes")
     next(iter(found.values())).odd += lost_rows
     return list(found.values())
 

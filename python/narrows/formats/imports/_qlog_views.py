@@ -68,7 +68,7 @@ class View:
             for end in ("sent", "received")
         }
         sends = _sends(log["sent_bytes"], log["received_bytes"])
-        # What only tells what was acknowledged does not matter at the end that received the data.
+        # Events that only report acknowledgements do not matter at the end that received the data.
         unread = [
             Unread(kind, count, matters == "always" or (matters == "sender" and sends))
             for kind, count, matters in log["unread"]
@@ -263,7 +263,7 @@ def join_views(flows: list[list[View]]) -> tuple[Columns, Columns | None, int] |
 
 
 def _direction(flow: int, near: View, far: View) -> tuple[Columns, int]:
-    """What `near` sent and when it came to `far`, and how many packets came that it did not send."""
+    """The packets from `near` with their arrivals at `far`, and how many arrived that `near` did not send."""
     # Packets without a number are those that negotiate the version, and others that can't be recognised.
     numbered = near.sent_key >= 0
     place = _places(near.sent_key[numbered], far.received_key)

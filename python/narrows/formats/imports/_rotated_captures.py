@@ -70,7 +70,7 @@ def join(parts: Sequence[bytes]) -> bytes | None:
 
 
 def _head(content: bytes) -> bytes:
-    """What comes before the packets: the header of a pcap file, or the blocks that open a pcapng section."""
+    """The part before the packets: the header of a pcap file, or the blocks that open a pcapng section."""
     order = "big" if content[8:12] == _BIG_ENDIAN else "little"
     if int.from_bytes(content[:4], "little") != _SECTION:
         return content[:_PCAP_HEADER]

@@ -80,7 +80,7 @@ def _moment(parts: dict[str, str | None]) -> tuple[float, bool] | None:
 
 def past_midnight(before: float, now: float) -> float:
     """A time of day behind `before`, which may have days: a clock without a date begins again at midnight.
-    What is no time of day is returned as it is."""
+    Other values are returned unchanged."""
     if now >= _DAY:
         return now
     days = before // _DAY * _DAY

@@ -1,4 +1,4 @@
-"""What a capture of one end says about its connections, as a run."""
+"""The connections in a capture of one end, as a run."""
 
 from __future__ import annotations
 

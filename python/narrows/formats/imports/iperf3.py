@@ -197,7 +197,7 @@ def _described(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
 
 
 def _sums(flow: _Flow) -> tuple[Sum, Sum]:
-    """What was sent and received in all: by iperf3's own sums, or else by the intervals of that end."""
+    """Bytes sent and received in total: by iperf3's own sums, or else by the intervals of that end."""
     views = [one for one in (flow.sender, flow.receiver) if one is not None]
 
     def of(own: Stream | None, name: str) -> Sum:
@@ -228,7 +228,7 @@ def _progress(number: int, flow: _Flow) -> Progress:
 
 
 def _curve(stream: Stream, total: Sum) -> tuple[Any, Any]:
-    """What the end itself counted, up to its own sum: that may have what came after the last interval, and
+    """The end's own counts, up to its own sum: that may include data after the last interval, and
     its time, by which iperf3 divides, may be a little longer."""
     time, count = stream.time_s, stream.bytes
     if total.bytes is None or stream.own.end_s is None or len(time) < 2:
@@ -241,7 +241,7 @@ def _curve(stream: Stream, total: Sum) -> tuple[Any, Any]:
 
 
 def _estimate(stream: Stream, total: Sum, steady: bool) -> tuple[Any, Any]:
-    """What the other end counted: its own sum, spread over its own time as the bytes of this end are over
+    """The other end's count: its own sum, spread over its own time as the bytes of this end are over
     this end's. Where less came than was handed over (`steady`), bytes were under way all the time, and came
     evenly while nothing was handed over."""
     time, count = stream.time_s, stream.bytes
@@ -270,7 +270,7 @@ def _states(number: int, stream: Stream, document: Document) -> dict[str, Any]:
 
 
 def _remarks(documents: list[Document], names: dict[bool, str]) -> list[dict[str, str]]:
-    """What is odd about the documents of a test."""
+    """Oddities of the documents of a test."""
     found = []
     for document in documents:
         if document.error:
@@ -289,7 +289,7 @@ def _remarks(documents: list[Document], names: dict[bool, str]) -> list[dict[str
 
 
 def _doubts(flow: _Flow) -> list[dict[str, str]]:
-    """What is odd about the sums of a stream."""
+    """Oddities of the sums of a stream."""
     found = []
     for stream in (flow.sender, flow.receiver):
         if stream is None or not stream.own.bytes:

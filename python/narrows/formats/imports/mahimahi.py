@@ -49,7 +49,7 @@ class _Link:
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
-    """One run per pair of logs, or per log; raises `DataError` where a file is no log of mm-link."""
+    """One run per pair of logs, or per log; raises `DataError` where a file is not a log of mm-link."""
     pairs: dict[tuple[Path, str], dict[str, Path]] = {}
     for file in files:
         way, rest = _way_of(file)

@@ -5,7 +5,7 @@ writes), as are two interfaces of one file. The packets of TCP are recognised at
 in the stream of bytes, those of UDP by their payload or IP identification, those of our exports by their
 numbers; so each packet has its delay, and those that never came are lost. Everything else is a capture of one
 end, of which follow throughput (by what was acknowledged), round-trip times, bytes in flight and
-retransmissions. What is computed per packet is in `formats/src/connections` (Rust)."""
+retransmissions. Work per packet is in `formats/src/connections` (Rust)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_ALONE = 64
 
 @dataclass
 class Capture:
-    """What one interface of a file saw."""
+    """The traffic of one interface of a file."""
 
     file: Path
     view: CaptureView
@@ -47,7 +47,7 @@ class Capture:
 
 
 def read(files: list[Path], scheme: str | None = None, choice: Choice | None = None) -> list[MeasuredRun]:
-    """One run per set of captures of the same connections; raises `DataError` where a file is no capture, or
+    """One run per set of captures of the same connections; raises `DataError` if a file is not a capture, or
     has none of the connections of `choice`."""
     choice = choice or Choice()
     left, rotated = _joined([capture for file in files for capture in _captures(file)])

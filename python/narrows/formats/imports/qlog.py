@@ -1,6 +1,6 @@
 """qlog of any QUIC stack (draft-00 to 0.4 and later schemas; JSON, JSON-SEQ or a line per event).
 
-A trace is what one end logged, and may be of several connections. Of the end that sent the data follow what
+A trace is what one end logged, and may be of several connections. From the end that sent the data follow what
 it sent, what was acknowledged, and its metrics; of the end that received them what arrived. Which of both a
 trace is follows from the bytes. Where both ends of a connection were logged, both traces are one run, and
 packets have their times at both ends."""
@@ -34,7 +34,7 @@ MOST_BYTES = 2_000_000_000
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
     """The runs of all files: traces of one connection, or of connections at the same time in one file, are
-    one run. Raises `DataError` where a file is no qlog."""
+    one run. Raises `DataError` where a file is not a qlog."""
     views = [view for file in files for view in _views(file)]
     return [_run(run, scheme) for run in runs_of(views)]
 
@@ -108,7 +108,7 @@ def _reasons(ends: list[View], *, joined_ends: bool) -> list[dict[str, str]]:
 
 
 def _as_sender(view: View, flow: int, zero: int) -> Progress:
-    """What was sent, and what of it was acknowledged by when; a number that was sent twice counts once."""
+    """The packets sent, and when they were acknowledged; a number that was sent twice counts once."""
     sizes = view.sent_bytes.astype(np.float64)
     acked = np.flatnonzero(view.acked)
     _, first = np.unique(view.sent_key[acked], return_index=True)
@@ -142,7 +142,7 @@ def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> 
         return None
     order = np.argsort(time, kind="stable")
     time = time[order]
-    # An event tells what has changed only.
+    # An event contains only changed values.
     columns = {name: carried(view.metrics[name][order]) for name in METRICS}
     place = np.maximum(np.searchsorted(progress.time_ns, time, side="right") - 1, 0)
     lost = np.argsort(view.lost_ns, kind="stable")

@@ -64,7 +64,7 @@ _COLUMNS = (
     "sacked", "lost", "retrans", "pacing_rate", "delivery_rate",
 )  # fmt: skip
 _LONGEST_S = 366 * 86_400.0
-#: A pause is told if it is longer than a second and so many usual steps.
+#: A pause is reported if it is longer than a second and so many usual steps.
 _PAUSE_STEPS = 5
 
 
@@ -276,7 +276,9 @@ def _read_log(file: Path, text: str) -> _Log:
         current.scheme = current.scheme or _scheme(line)
         ends = None
     if not known:
-        raise DataError(f"{file}: is no log of ss -tin: no line is a connection (ESTAB 0 0 ADDRESS ADDRESS)")
+        raise DataError(
+            f"{file}: is not a log of ss -tin: no line is a connection (ESTAB 0 0 ADDRESS ADDRESS)"
+        )
     return log
 
 

@@ -421,7 +421,7 @@ class _Reader:
         with self.problems.noted():
             if key in self.tree.entries:
                 if shared:
-                    text = f"one listener serves all flows, and nobody knows of which flow its {key} are"
+                    text = f"one listener serves all flows, and its {key} cannot be assigned to a flow"
                     raise Wrong(self.tree.key_marks[key], text)
                 return file_in_log(self.tree.entries[key])
         return None

@@ -31,7 +31,7 @@ def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CON
         return str(program[UNAVAILABLE])
     for path in program.get("files", ()):
         if is_filled(path) and not Path(path).exists():
-            return f"its file {path} is not there{_remedy(program)}"
+            return f"its file {path} does not exist{_remedy(program)}"
     for side in sides:
         plan = program[side]
         name = plan["command"][0]

@@ -8,7 +8,7 @@ from narrows.documents.results import Metric
 METRICS: tuple[tuple[str, str, tuple[str, str, float], str, str, str], ...] = (
     (
         "playback_startup_ns", "start-up of playback", ("ns", "s", 1e-9), "lower", "mean",
-        "Time from when a player is told to play until its picture first moves.",
+        "Time from the command to play until its picture first moves.",
     ),
     (
         "playback_stalls", "stalls", ("1", "", 1.0), "lower", "sum",

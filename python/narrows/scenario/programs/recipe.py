@@ -26,7 +26,7 @@ LOCKED = {
 }
 #: Names the folder of builds instead of the one in the data folder.
 FOLDER_VARIABLE = "NARROWS_PROGRAMS"
-#: Written last, so that a folder without it is no build.
+#: Written last, so that a folder without it is not a build.
 ABOUT = "built.json"
 
 #: A name that can be no option of a package manager.

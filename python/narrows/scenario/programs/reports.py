@@ -69,7 +69,7 @@ def steps(path: str) -> list[str | int]:
         match = _STEP.match(path, at)
         if match is None:
             raise ValueError(
-                f'"{shorten(path)}" is no path such as end.sum.retransmits or intervals[*].sum.rtt'
+                f'"{shorten(path)}" is not a path such as end.sum.retransmits or intervals[*].sum.rtt'
             )
         index = match["index"]
         found.append(match["key"] if index is None else index if index == "*" else int(index))
@@ -90,7 +90,7 @@ def read_reports(
     for name, mark, value in mapping:
         with problems.noted():
             if not _NAME.match(name):
-                raise Wrong(mark, "is no name of a metric; use lower-case letters, digits and _")
+                raise Wrong(mark, "is not a name of a metric; use lower-case letters, digits and _")
             inner = mapping_of(value, "{json: end.sum.bits_per_second, unit: bit/s}")
             for _ in problems.known_keys(inner, keys):
                 pass
@@ -180,7 +180,7 @@ def _pattern(finder: str, value: Node) -> str:
         else:
             steps(text)
     except re.error as error:
-        raise Wrong(value.mark, f"is no regular expression: {error}") from None
+        raise Wrong(value.mark, f"is not a regular expression: {error}") from None
     except ValueError as error:
         raise Wrong(value.mark, str(error)) from None
     return text

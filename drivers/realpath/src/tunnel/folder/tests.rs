@@ -162,7 +162,7 @@ fn only_regular_files_are_read() {
         fs::create_dir(made.0.join(name)).unwrap();
         let refusal = made.refusal();
         assert!(
-            refusal.ends_with(&format!("{name}: is no regular file")),
+            refusal.ends_with(&format!("{name}: is not a regular file")),
             "{refusal}"
         );
     }
