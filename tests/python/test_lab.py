@@ -13,6 +13,8 @@ import yaml
 from browser import PROGRAM, Browser
 from campaign_kit import narrows, sentence
 from lab_kit import LAB, TABLE, family
+from narrows.documents.data import from_data, to_data
+from narrows.documents.laboratory import LabReport
 from narrows.files import SHIPPED
 from narrows.lab import store
 from narrows.lab.reading import read
@@ -54,6 +56,12 @@ def test_a_family_is_added_by_files_alone(tmp_path: Path) -> None:
     assert "Half as long." in result.stdout
     assert (out / "report.html").is_file()
     assert (out / "buffers" / "results.json").is_file()
+
+
+def test_a_written_comparison_reads_back_to_the_same_bytes(done: tuple[Path, dict[str, Any]]) -> None:
+    text = (done[0] / "comparison.json").read_text(encoding="utf-8")
+    again = to_data(from_data(json.loads(text), LabReport))
+    assert json.dumps(again, indent=1, ensure_ascii=False) + "\n" == text
 
 
 def test_values_stand_beside_the_published_ones(done: tuple[Path, dict[str, Any]]) -> None:

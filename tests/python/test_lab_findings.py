@@ -122,23 +122,60 @@ def test_jains_index() -> None:
 
 
 def test_a_family_without_published_values_is_answered_by_what_its_runs_show() -> None:
+    from narrows.documents import laboratory
+    from narrows.documents.data import from_data
     from narrows.lab.answer import sentences
 
+    counts = (
+        "cells",
+        "artefacts",
+        "not_measured",
+        "pairs",
+        "same",
+        "reversed",
+        "ties_published",
+        "ties_ours",
+    )
+    errors = ("mean_absolute_error", "mean_relative_error", "mean_log_error", "tau", "same_signs")
+    accuracy = dict.fromkeys(counts, 0) | dict.fromkeys(errors)
     column = {
         "name": "loss",
         "label": "loss",
-        "all": {"cells": 0, "mean_relative_error": None},
+        "metric": {"name": "loss_ratio", "label": "loss", "unit": "1", "show_unit": "%", "show_scale": 100},
+        "definition": "lost packets",
+        "statistic": "median over runs",
         "cells": [],
-        "ranked": {"same": 0, "reversed": 0, "tau": None},
+        "all": accuracy,
+        "ranked": accuracy,
+        "by_case": {},
+        "reversed": [],
         "findings": {"ours": ["Highest loss: a (3 %)."], "theirs": []},
     }
     shown = "There is one valid run of each scheme, which shows no order among them."
-    document = {
-        "experiments": [{"name": "one", "answer": [shown]}],
-        "columns": [column],
-        "relations": [],
-        "expect": [],
-        "not_run": [],
-        "quick": None,
+    experiment = {
+        "name": "one",
+        "what": "",
+        "folder": "out/one",
+        "schemes": {"a": "cubic"},
+        "cases": ["all"],
+        "scenario": "one",
+        "hash": "0",
+        "seconds": 1.0,
+        "runs": 1,
+        "cells": 1,
+        "verdicts": {"ok": 1},
+        "narrows": None,
+        "kernel": {},
+        "answer": [shown],
     }
-    assert sentences(document) == [shown]
+    document: dict[str, object] = {
+        "format": laboratory.FORMAT,
+        **dict.fromkeys(("lab", "title", "question", "where", "folder"), "x"),
+        **dict.fromkeys(("source", "quick")),
+        "experiments": [experiment],
+        "columns": [column],
+        "ranks": {"among": [], "why": None},
+        **{name: [] for name in ("not_run", "relations", "expect", "certain", "assumed", "tried")},
+        **{name: [] for name in ("artefacts", "answer", "figures")},
+    }
+    assert sentences(from_data(document, laboratory.LabReport)) == [shown]

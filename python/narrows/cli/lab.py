@@ -13,6 +13,7 @@ from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
+    from narrows.documents.laboratory import LabReport
     from narrows.lab.reading import Experiment
     from narrows.lab.tasks import Task
 
@@ -124,6 +125,7 @@ def run(
     some runs failed or are invalid.
     """
     from narrows.console import say, stderr_console
+    from narrows.documents.laboratory import FAILS
     from narrows.errors import EXIT_EXPECTATION, UsageError
     from narrows.lab import lesson, running
     from narrows.lab.store import load
@@ -157,10 +159,10 @@ def run(
         tell=tell,
         conditions=None if chosen is None else chosen.conditions,
     )
-    document = _report(folder, cells=False, as_json=as_json, task=chosen)
+    outcome = _report(folder, cells=False, as_json=as_json, task=chosen)
     # Expectations of the scenarios are not those of the family.
     if code in (0, EXIT_EXPECTATION):
-        broken = any(limit["outcome"] == "does not hold" for limit in document["expect"])
+        broken = any(limit.outcome == FAILS for limit in outcome.expect)
         code = EXIT_EXPECTATION if broken and chosen is None else 0
     if code:
         raise Exit(code)
@@ -176,23 +178,23 @@ def report(
     _report(folder, cells=cells, as_json=as_json)
 
 
-def _report(folder: Path, *, cells: bool, as_json: bool, task: Task | None = None) -> dict[str, Any]:
+def _report(folder: Path, *, cells: bool, as_json: bool, task: Task | None = None) -> LabReport:
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
     from narrows.lab.text import print_report, print_task
     from narrows.lab.writing import write
 
-    document, files = write(folder)
+    outcome, files = write(folder)
     if as_json:
         from narrows.documents.data import to_data
 
-        print_json(to_data(document))
+        print_json(to_data(outcome))
     elif task is not None:
-        print_task(stdout_console(), document, task)
+        print_task(stdout_console(), outcome, task)
     else:
-        print_report(stdout_console(), document, cells)
+        print_report(stdout_console(), outcome, cells)
         print(f"report: {files[0]}")
-    return document
+    return outcome
 
 
 @subcommand(lab, example="narrows lab copy lesson-own my-lesson")

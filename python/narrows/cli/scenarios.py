@@ -99,7 +99,9 @@ def schema(
     document: Annotated[
         str | None,
         option(
-            "--document", metavar="NAME", help="Print the JSON Schema of a document: results, comparison."
+            "--document",
+            metavar="NAME",
+            help="Print the JSON Schema of a document: results, comparison, lab-report.",
         ),
     ] = None,
     elements: Annotated[

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.analysis.metrics import unit_of
+from narrows.documents.laboratory import COMPARED, LabColumn
 from narrows.lab.answer import CLOSE
 from narrows.report.drawing import Options, new_figure, paper_style, write_figure, write_numbers
 from narrows.report.style import MUTED, SHADE, of
@@ -22,22 +23,20 @@ _SIDE_MM, _LEFT_MM, _BOTTOM_MM, _TOP_MM = 78.0, 15.0, 11.0, 4.0
 _LINE_MM = 3.6
 
 
-def draw_agreement(
-    column: Mapping[str, Any], schemes: Mapping[str, str], stem: Path, options: Options
-) -> str:
+def draw_agreement(column: LabColumn, schemes: Mapping[str, str], stem: Path, options: Options) -> str:
     """Draws the compared cells of a column as PNG and CSV, and returns the caption. Colours are those of the
     `schemes` (by published names); markers are conditions."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    cells = [cell for cell in column["cells"] if cell["state"] == "compared"]
-    metric = column["metric"]
+    cells = [cell for cell in column.cells if cell.state == COMPARED]
+    metric = column.metric
     scale = metric.show_scale
-    points = [(cell, cell["theirs"] * scale, cell["ours"] * scale) for cell in cells]
+    points = [(cell, (cell.theirs or 0) * scale, (cell.ours or 0) * scale) for cell in cells]
     values = [value for _, theirs, ours in points for value in (theirs, ours)]
     low, high = min(values), max(values)
     is_wide = low > 0 and high / low > _WIDE
-    cases = list(dict.fromkeys(cell["case"] for cell in cells))
-    tested = list(dict.fromkeys(cell["scheme"] for cell in cells))
+    cases = list(dict.fromkeys(cell.case for cell in cells))
+    tested = list(dict.fromkeys(cell.scheme for cell in cells))
     named_cases = cases if 1 < len(cases) <= len(_MARKERS) else []
     marker = {
         case: _MARKERS[number] if named_cases else "o" for number, case in enumerate(cases[: len(_MARKERS)])
@@ -77,8 +76,8 @@ def draw_agreement(
             axes.plot(
                 theirs,
                 ours,
-                marker.get(cell["case"], "o"),
-                color=of(schemes[cell["scheme"]]).color,
+                marker.get(cell.case, "o"),
+                color=of(schemes[cell.scheme]).color,
                 markersize=4.2,
                 markeredgecolor="white",
                 markeredgewidth=0.4,
@@ -100,21 +99,19 @@ def draw_agreement(
             frameon=False,
             labelspacing=0.3,
         )
-    write_figure(
-        figure, stem, ["png"], options, (f"{column['label']}: published and ours", column["statistic"])
-    )
+    write_figure(figure, stem, ["png"], options, (f"{column.label}: published and ours", column.statistic))
     write_numbers(
         {
-            "experiment": [cell["experiment"] for cell in cells],
-            "condition": [cell["case"] for cell in cells],
-            "scheme": [cell["scheme"] for cell in cells],
-            "published": [cell["theirs"] for cell in cells],
-            "ours": [cell["ours"] for cell in cells],
+            "experiment": [cell.experiment for cell in cells],
+            "condition": [cell.case for cell in cells],
+            "scheme": [cell.scheme for cell in cells],
+            "published": [cell.theirs for cell in cells],
+            "ours": [cell.ours for cell in cells],
         },
         stem.with_suffix(".csv"),
     )
     return (
-        f"{len(cells)} values of {column['label']}: on the line ours equals the published value, within the"
+        f"{len(cells)} values of {column.label}: on the line ours equals the published value, within the"
         f" band it differs by at most {CLOSE * 100:.0f} %."
         + (" Both axes are logarithmic." if is_wide else "")
         + (" Markers are conditions." if named_cases else "")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from narrows.analysis.metrics import four_digits
+from narrows.documents.laboratory import FAILS, HOLDS, AccuracyLimit, LabReport
 from narrows.text import plural
-
-Json = Mapping[str, Any]
 
 #: Sentences on the order as a whole, by the share of pairs of schemes in the published order.
 _ORDER = (
@@ -22,39 +20,34 @@ CLOSE, NEAR = 0.1, 0.3
 _FINDINGS = 6
 
 
-def sentences(document: Json) -> list[str]:
+def sentences(report: LabReport) -> list[str]:
     """The answer, sentence by sentence."""
-    if not document["experiments"]:
+    if not report.experiments:
         return ["Nothing has been run yet."]
-    found = _order(document) + _values(document) + _relations(document) + _limits(document)
-    if not has_published(document):
-        several = len(document["experiments"]) > 1
-        found += [
-            f"{one['name']}: {text}" if several else text
-            for one in document["experiments"]
-            for text in one.get("answer") or ()
+    texts = _order(report) + _values(report) + _relations(report) + _limits(report)
+    if not report.has_published:
+        several = len(report.experiments) > 1
+        texts += [
+            f"{experiment.name}: {text}" if several else text
+            for experiment in report.experiments
+            for text in experiment.sentences
         ][:_FINDINGS]
-    if document["not_run"]:
-        names = ", ".join(document["not_run"])
-        found.append(f"Not run yet: {names}.")
-    if document["quick"]:
-        found.append(f"These were quick runs: {document['quick']}")
-    return found
+    if report.not_run:
+        names = ", ".join(report.not_run)
+        texts.append(f"Not run yet: {names}.")
+    if report.quick:
+        texts.append(f"These were quick runs: {report.quick}")
+    return texts
 
 
-def has_published(document: Json) -> bool:
-    """True if there are published values beside those that were measured."""
-    return any(column["all"]["cells"] for column in document["columns"])
-
-
-def _order(document: Json) -> list[str]:
-    same = sum(column["ranked"]["same"] for column in document["columns"])
-    turned = sum(column["ranked"]["reversed"] for column in document["columns"])
+def _order(report: LabReport) -> list[str]:
+    same = sum(column.ranked.same for column in report.columns)
+    turned = sum(column.ranked.reversed for column in report.columns)
     if not same + turned:
         return []
     share = same / (same + turned)
     words = next(text for least, text in _ORDER if share >= least)
-    taus = [(column["ranked"]["tau"], column["label"]) for column in document["columns"]]
+    taus = [(column.ranked.tau, column.label) for column in report.columns]
     known = [(tau, label) for tau, label in taus if tau is not None]
     ends = ""
     if len(known) > 1:
@@ -63,12 +56,9 @@ def _order(document: Json) -> list[str]:
     return [f"{words}: {same} of {plural(same + turned, 'pair')} have the same order{ends}."]
 
 
-def _values(document: Json) -> list[str]:
+def _values(report: LabReport) -> list[str]:
     errors = [
-        abs(cell["relative"])
-        for column in document["columns"]
-        for cell in column["cells"]
-        if cell["relative"] is not None
+        abs(cell.relative) for column in report.columns for cell in column.cells if cell.relative is not None
     ]
     if not errors:
         return []
@@ -78,9 +68,9 @@ def _values(document: Json) -> list[str]:
         f" {CLOSE:.0%}, {near} within {NEAR:.0%}"
     )
     means = [
-        (column["all"]["mean_relative_error"], column["label"])
-        for column in document["columns"]
-        if column["all"]["mean_relative_error"] is not None
+        (column.all.mean_relative_error, column.label)
+        for column in report.columns
+        if column.all.mean_relative_error is not None
     ]
     if len(means) > 1:
         (low, best), (high, worst) = min(means), max(means)
@@ -88,44 +78,39 @@ def _values(document: Json) -> list[str]:
     return [f"{text}.".replace("%", " %").replace("  %", " %")]
 
 
-def _relations(document: Json) -> list[str]:
-    told = [one for one in document["relations"] if one["published"] == "holds"]
-    if not told:
+def _relations(report: LabReport) -> list[str]:
+    published = [relation for relation in report.relations if relation.published == HOLDS]
+    if not published:
         return []
-    kept = [one for one in told if one["here"] == "holds"]
-    lost = [one for one in told if one["here"] == "does not hold"]
-    text = f"{len(kept)} of {plural(len(told), 'statement')} of the original hold here too"
-    if len(told) == 1:
+    kept = [relation for relation in published if relation.here == HOLDS]
+    text = f"{len(kept)} of {plural(len(published), 'statement')} of the original hold here too"
+    if len(published) == 1:
         text = (
             "The statement of the original holds here too"
             if kept
             else "The statement of the original does not hold"
         )
-    found = [f"{text}."]
-    told_why: set[str] = set()
-    for one in lost:
-        because = f" {one['because']}" if one["because"] and one["because"] not in told_why else ""
-        told_why.add(str(one["because"]))
-        ours = one["values"]["ours"]
-        theirs = one["values"]["theirs"]
-        there, here = (f"{more} and {less}" for more, less in (theirs, ours))
-        found.append(f"Not so: {one['says']} (there {there}, here {here}).{because}")
-    return found
+    texts = [f"{text}."]
+    reasons: set[str] = set()
+    for relation in published:
+        if relation.here != FAILS:
+            continue
+        because = f" {relation.because}" if relation.because and relation.because not in reasons else ""
+        reasons.add(str(relation.because))
+        there, here = (f"{more} and {less}" for more, less in (relation.values.theirs, relation.values.ours))
+        texts.append(f"Not so: {relation.says} (there {there}, here {here}).{because}")
+    return texts
 
 
-def _limits(document: Json) -> list[str]:
-    if not document["expect"]:
+def _limits(report: LabReport) -> list[str]:
+    if not report.expect:
         return []
-    broken = [one for one in document["expect"] if one["outcome"] == "does not hold"]
-    labels = {column["name"]: column["label"] for column in document["columns"]}
+    broken = [limit for limit in report.expect if limit.outcome == FAILS]
     if not broken:
-        return [
-            f"All {len(document['expect'])} limits are kept."
-            if len(document["expect"]) > 1
-            else "The limit is kept."
-        ]
-    texts = "; ".join(limit(one, labels) for one in broken)
-    return [f"{len(broken)} of {plural(len(document['expect']), 'limit')} broken: {texts}."]
+        count = len(report.expect)
+        return [f"All {count} limits are kept." if count > 1 else "The limit is kept."]
+    texts = "; ".join(limit_text(limit, report.labels) for limit in broken)
+    return [f"{len(broken)} of {plural(len(report.expect), 'limit')} broken: {texts}."]
 
 
 #: Statistics for people.
@@ -138,17 +123,17 @@ STATISTICS = {
 }
 
 
-def limit(one: Json, labels: Mapping[str, str]) -> str:
+def limit_text(limit: AccuracyLimit, labels: Mapping[str, str]) -> str:
     """`Jain's index (16 ms): Kendall's tau 0.62, at least 0.8`."""
-    case = f" ({one['case']})" if one["case"] else ""
-    value = "no value" if one["value"] is None else number(one["value"], one["statistic"])
+    case = f" ({limit.case})" if limit.case else ""
+    value = "no value" if limit.value is None else number(limit.value, limit.statistic)
     ends: Sequence[str] = [
-        f"{word} {number(one[key], one['statistic'])}"
-        for key, word in (("at_least", "at least"), ("at_most", "at most"))
-        if one[key] is not None
+        f"{word} {number(end, limit.statistic)}"
+        for end, word in ((limit.at_least, "at least"), (limit.at_most, "at most"))
+        if end is not None
     ]
-    label = labels.get(one["column"], one["column"])
-    return f"{label}{case}: {STATISTICS[one['statistic']]} {value}, {', '.join(ends)}"
+    label = labels.get(limit.column, limit.column)
+    return f"{label}{case}: {STATISTICS[limit.statistic]} {value}, {', '.join(ends)}"
 
 
 def number(value: float | None, statistic: str) -> str:

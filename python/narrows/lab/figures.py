@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
 
+from narrows.documents.laboratory import LabColumn, LabFigure, LabReport
 from narrows.lab.agreement_figure import draw_agreement
 from narrows.lab.running import LabRun, find_rows
 from narrows.lab.tasks import Drawing
 from narrows.report import ReportError
 from narrows.report.drawing import Options
 
-Json = Mapping[str, Any]
-
 FOLDER = "figures"
 _OPTIONS = Options(width_mm=180.0)
 _AGREEMENT = Options(width_mm=150.0)
 
 
-@dataclass(frozen=True)
-class LabFigure:
-    """A figure of a report: where its file is below the folder of the run, or why there is none."""
-
-    title: str
-    caption: str
-    file: str | None
-    #: The column whose values it shows, or the task that it belongs to.
-    column: str | None = None
-    task: str | None = None
-    problem: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The figure as the report describes it."""
-        return asdict(self)
-
-
-def draw_all(run: LabRun, document: Json) -> list[LabFigure]:
+def draw_all(run: LabRun, report: LabReport) -> list[LabFigure]:
     """Draws all figures for which there are runs, into `figures` below the run."""
-    figures = [figure for column in document["columns"] if (figure := _compared(run, column)) is not None]
+    figures = [figure for column in report.columns if (figure := _draw_compared(run, column)) is not None]
     for number, drawing in enumerate(run.lab.figures, 1):
-        figures += _drawn(run, drawing, f"{number}-{drawing.figure}", None)
+        figures += _draw(run, drawing, f"{number}-{drawing.figure}", None)
     for task in run.lab.lesson.tasks if run.lab.lesson else ():
         figures += draw_task(run, task.name)
     return figures
@@ -51,22 +31,24 @@ def draw_task(run: LabRun, name: str) -> list[LabFigure]:
     task = run.lab.lesson.task(name) if run.lab.lesson else None
     figures: list[LabFigure] = []
     for number, drawing in enumerate(task.figures if task else (), 1):
-        figures += _drawn(run, drawing, f"{name}-{number}-{drawing.figure}", name)
+        figures += _draw(run, drawing, f"{name}-{number}-{drawing.figure}", name)
     return figures
 
 
-def _compared(run: LabRun, column: Json) -> LabFigure | None:
+def _draw_compared(run: LabRun, column: LabColumn) -> LabFigure | None:
     """Ours against the published values of a column that has at least two of both."""
-    if column["all"]["cells"] < 2:
+    if column.all.cells < 2:
         return None
-    stem = run.folder / FOLDER / f"compared-{column['name']}"
+    stem = run.folder / FOLDER / f"compared-{column.name}"
     schemes = {name: run.lab.scheme_of(name, run.where) for name in run.lab.schemes}
     caption = draw_agreement(column, schemes, stem, _AGREEMENT)
     file = f"{FOLDER}/{stem.name}.png"
-    return LabFigure(f"{column['label']}: published and ours", caption, file, column=column["name"])
+    return LabFigure(
+        title=f"{column.label}: published and ours", caption=caption, file=file, column=column.name
+    )
 
 
-def _drawn(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterable[LabFigure]:
+def _draw(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterable[LabFigure]:
     """A figure over the conditions that it shows; nothing if none of them has been run."""
     from narrows.campaign.schema import resolved
     from narrows.campaign.store import CampaignFolder
@@ -87,9 +69,10 @@ def _drawn(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterab
     try:
         drawn = compose(Choice((campaign,), drawing.figure, tuple(labels)), _OPTIONS)
     except ReportError as error:
-        yield LabFigure(title, drawing.caption, None, task=task, problem=str(error))
+        yield LabFigure(title=title, caption=drawing.caption, file=None, task=task, problem=str(error))
         return
     file = f"{FOLDER}/{name.replace('_', '-')}.png"
     write(drawn, run.folder / file, _OPTIONS)
     caption = f"{drawing.caption} {drawn.caption}".strip()
-    yield LabFigure(f"{drawing.experiment}: {drawn.title.lower()}", caption, file, task=task)
+    title = f"{drawing.experiment}: {drawn.title.lower()}"
+    yield LabFigure(title=title, caption=caption, file=file, task=task)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows.documents.laboratory import LabReport
 from narrows.errors import DataError, NarrowsError
 from narrows.files import shipped_labs
 from narrows.lab.comparing import compare
@@ -178,11 +179,11 @@ def _mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
             why = f"{folder}: {FILE} does not exist; narrows lab run {lab.name} -o {folder} writes it"
             return replace(unmarked, state=NO_ANSWERS, problem=why)
         sheet = read_answers(lab, folder)
-        document = compare(run)
+        report = compare(run)
     except NarrowsError as error:
         return replace(unmarked, state=UNREADABLE, problem=str(error))
     marks = tuple(
-        _mark_answer(key, asked, sheet.answers.get(key), right[key], document, reveal)
+        _mark_answer(key, asked, sheet.answers.get(key), right[key], report, reveal)
         for key, asked in questions.items()
     )
     return replace(
@@ -200,10 +201,10 @@ def _mark_answer(
     question: Question,
     answer: str | None,
     right: Answer,
-    document: Mapping[str, Any],
+    report: LabReport,
     reveal: bool,
 ) -> Mark:
-    expected = right.right if right.right is not None else _from_runs(right, document)
+    expected = right.right if right.right is not None else _from_runs(right, report)
     is_good = (
         answer is not None and expected is not None and _is_right(answer, expected, question, right.within)
     )
@@ -234,21 +235,15 @@ def _is_right(answer: str, expected: str, question: Question, within: float) -> 
     )
 
 
-def _from_runs(right: Answer, document: Mapping[str, Any]) -> str | None:
+def _from_runs(right: Answer, report: LabReport) -> str | None:
     """The value that the student's own runs gave; of two, their quotient."""
-    columns = {column["name"]: column for column in document["columns"]}
-    if right.column not in columns:
-        return None
+    cells = [cell for column in report.columns if column.name == right.column for cell in column.cells]
     values = []
-    for scheme, case in _sides(str(right.origin)):
-        found = [
-            cell["ours"]
-            for cell in columns[right.column]["cells"]
-            if (cell["scheme"], cell["case"]) == (scheme, case)
-        ]
-        if len(found) != 1 or found[0] is None:
+    for side in _sides(str(right.origin)):
+        ours = [cell.ours for cell in cells if (cell.scheme, cell.case) == side]
+        if len(ours) != 1 or ours[0] is None:
             return None
-        values.append(found[0])
+        values.append(ours[0])
     if len(values) == 2:
         return trimmed(values[0] / values[1] * right.factor, 6) if values[1] else None
     return trimmed(values[0] * right.factor, 6)

@@ -31,16 +31,31 @@ class Ours:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """A campaign's own description."""
+
+    scenario: str
+    hash: str
+    seconds: float
+    #: Runs of each scheme in each case.
+    runs: int
+    cells: int
+    #: The number of cells by verdict, or by state without one.
+    verdicts: dict[str, int]
+    narrows: str | None
+    kernel: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Measured:
     """The values of one experiment by column, scheme and case, and the metrics that they are of."""
 
     values: dict[tuple[str, str, str], Ours]
     metrics: dict[str, Metric]
-    #: The campaign's own description: runs, duration, verdicts.
-    facts: dict[str, Any]
+    facts: Facts
 
 
-def measured(run: LabRun, experiment: Experiment) -> Measured:
+def measure(run: LabRun, experiment: Experiment) -> Measured:
     """The values of an experiment that has been run; of one that was interrupted, those of its finished
     runs."""
     from narrows.campaign.results import read
@@ -63,18 +78,18 @@ def measured(run: LabRun, experiment: Experiment) -> Measured:
     return Measured(found, metrics, _facts(folder.cells, document, scenario))
 
 
-def _facts(cells: Sequence[Json], document: Json, scenario: Json) -> dict[str, Any]:
+def _facts(cells: Sequence[Json], document: Json, scenario: Json) -> Facts:
     words = [str(cell.get("verdict") or cell["state"]) for cell in cells]
-    return {
-        "scenario": document["name"],
-        "hash": document["hash"],
-        "seconds": float(scenario.get("duration_ns") or 0) / 1e9,
-        "runs": max((int(cell["run"]) for cell in cells), default=0),
-        "cells": len(cells),
-        "verdicts": {word: words.count(word) for word in dict.fromkeys(words)},
-        "narrows": (document.get("versions") or {}).get("narrows"),
-        "kernel": ((document.get("machine") or {}).get("kernel") or {}),
-    }
+    return Facts(
+        scenario=document["name"],
+        hash=document["hash"],
+        seconds=float(scenario.get("duration_ns") or 0) / 1e9,
+        runs=max((int(cell["run"]) for cell in cells), default=0),
+        cells=len(cells),
+        verdicts={word: words.count(word) for word in dict.fromkeys(words)},
+        narrows=(document.get("versions") or {}).get("narrows"),
+        kernel=((document.get("machine") or {}).get("kernel") or {}),
+    )
 
 
 def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Metric], skipped: str | None) -> Ours:

@@ -3,24 +3,94 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from narrows import __version__
-from narrows.analysis.metrics import four_digits, unit_of
+from narrows.analysis.metrics import unit_of
+from narrows.documents.laboratory import (
+    ARTEFACT,
+    Accuracy,
+    AccuracyLimit,
+    LabCell,
+    LabColumn,
+    LabExperiment,
+    LabFigure,
+    LabReport,
+    ReversedPair,
+)
 from narrows.documents.results import Quantity
 from narrows.lab import answer, text
-from narrows.lab.comparing import ARTEFACT
 from narrows.policy import locked
-from narrows.text import plural
-
-Json = Mapping[str, Any]
 
 
-def page(document: Json, folder: Path) -> str:
-    """The page as text, with the figures of the run's `folder`; the same document makes the same bytes."""
+@dataclass(frozen=True)
+class _Figure:
+    about: LabFigure
+    #: The PNG in Base64; None if it was not drawn.
+    content: str | None
+
+
+@dataclass(frozen=True)
+class _Cell:
+    ours: str
+    runs: str
+    theirs: str
+    error: str
+    #: `close`, `near` or `far` by its error, or `artefact`.
+    size: str
+    note: str
+
+
+@dataclass(frozen=True)
+class _Row:
+    case: str
+    cells: list[_Cell]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The conditions that test the same schemes."""
+
+    schemes: tuple[str, ...]
+    rows: list[_Row]
+
+
+@dataclass(frozen=True)
+class _Case:
+    case: str
+    error: str
+    tau: str
+    pairs: str
+
+
+@dataclass(frozen=True)
+class _Column:
+    about: LabColumn
+    unit: str
+    row: list[str]
+    tables: list[_Table]
+    published: bool
+    cases: list[_Case]
+    reversed: list[str]
+    figures: list[_Figure]
+
+
+@dataclass(frozen=True)
+class _Limit:
+    about: AccuracyLimit
+    text: str
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    about: LabExperiment
+    facts: str
+
+
+def page(report: LabReport, folder: Path) -> str:
+    """The page as text, with the figures of the run's `folder`; the same report makes the same bytes."""
     from jinja2 import Environment
     from markupsafe import Markup
 
@@ -29,116 +99,86 @@ def page(document: Json, folder: Path) -> str:
     template = environment.from_string(templates.joinpath("lab.html.j2").read_text(encoding="utf-8"))
     style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
     own = templates.joinpath("lab.css").read_text(encoding="utf-8")
-    columns = document["columns"]
-    labels = {column["name"]: column["label"] for column in columns}
-    figures = [_figure(figure, folder) for figure in document["figures"]]
+    figures = [_figure(figure, folder) for figure in report.figures]
     return locked(
         template.render(
             version=__version__,
-            doc=document,
+            doc=report,
             css=Markup(style + own),
-            compared=any(column["all"]["cells"] for column in columns),
-            columns=[
-                {
-                    **_column(column),
-                    "figures": [figure for figure in figures if figure["column"] == column["name"]],
-                }
-                for column in columns
+            compared=report.has_published,
+            columns=[_column(column, figures) for column in report.columns],
+            figures=[figure for figure in figures if figure.about.column is None],
+            limits=[_Limit(limit, answer.limit_text(limit, report.labels)) for limit in report.expect],
+            artefacts=text.artefacts(report),
+            experiments=[
+                _Experiment(experiment, text.facts(experiment)) for experiment in report.experiments
             ],
-            figures=[figure for figure in figures if figure["column"] is None],
-            limits=[{**one, "text": answer.limit(one, labels)} for one in document["expect"]],
-            artefacts=text.artefacts(document),
-            experiments=[{**one, "facts": _facts(one)} for one in document["experiments"]],
         )
     )
 
 
-def _figure(figure: Json, folder: Path) -> dict[str, Any]:
-    content = None
-    if figure["file"] is not None:
-        content = base64.b64encode((folder / figure["file"]).read_bytes()).decode("ascii")
-    return {**figure, "content": content}
+def _figure(figure: LabFigure, folder: Path) -> _Figure:
+    if figure.file is None:
+        return _Figure(figure, None)
+    return _Figure(figure, base64.b64encode((folder / figure.file).read_bytes()).decode("ascii"))
 
 
-def _facts(one: Json) -> str:
-    verdicts = ", ".join(f"{count} {word}" for word, count in one["verdicts"].items())
-    return f"{four_digits(one['seconds'])} s, {plural(one['runs'], 'run')} each: {verdicts}"
-
-
-def _column(column: Json) -> dict[str, Any]:
-    unit = unit_of(column["metric"])
-    of, ranked = column["all"], column["ranked"]
-    return {
-        "label": column["label"],
-        "id": f"column-{column['name']}",
-        "unit": unit,
-        "definition": column["definition"],
-        "statistic": column["statistic"],
-        "row": text.summary_row(column),
-        "tables": _tables(column),
-        "published": any(cell["theirs"] is not None for cell in column["cells"]),
-        "cases": [
-            {
-                "case": case,
-                "error": answer.number(one["mean_relative_error"], "mean_relative_error"),
-                "tau": answer.number(one["tau"], "tau"),
-                "pairs": text.pairs_of(one),
-            }
-            for case, one in column["by_case"].items()
-            if one["cells"]
-        ],
-        "reversed": [_reversed(one) for one in column["reversed"]],
-        "findings": column["findings"],
-        "not_compared": of["artefacts"] + of["not_measured"],
-        "tau": answer.number(ranked["tau"], "tau"),
-    }
-
-
-def _reversed(one: Json) -> str:
-    where = one["case"]
-    doubt = " (the runs of ours overlap)" if one["within_runs"] else ""
-    return (
-        f"{where}: published {one['published_more']} above {one['published_less']}, here the reverse{doubt}"
+def _column(column: LabColumn, figures: list[_Figure]) -> _Column:
+    return _Column(
+        about=column,
+        unit=unit_of(column.metric),
+        row=text.summary_row(column),
+        tables=_tables(column),
+        published=any(cell.theirs is not None for cell in column.cells),
+        cases=[_case(case, accuracy) for case, accuracy in column.by_case.items() if accuracy.cells],
+        reversed=[_reversed_pair(pair) for pair in column.reversed],
+        figures=[figure for figure in figures if figure.about.column == column.name],
     )
 
 
-def _tables(column: Json) -> list[dict[str, Any]]:
+def _case(case: str, accuracy: Accuracy) -> _Case:
+    return _Case(
+        case=case,
+        error=answer.number(accuracy.mean_relative_error, "mean_relative_error"),
+        tau=answer.number(accuracy.tau, "tau"),
+        pairs=text.pairs_of(accuracy),
+    )
+
+
+def _reversed_pair(pair: ReversedPair) -> str:
+    doubt = " (the runs of ours overlap)" if pair.within_runs else ""
+    return (
+        f"{pair.case}: published {pair.published_more} above {pair.published_less}, here the reverse{doubt}"
+    )
+
+
+def _tables(column: LabColumn) -> list[_Table]:
     """One table for each set of schemes: conditions below each other, schemes side by side."""
-    found: dict[tuple[str, ...], dict[str, dict[str, Json]]] = {}
-    by_case: dict[tuple[str, str], dict[str, Json]] = {}
-    for cell in column["cells"]:
-        by_case.setdefault((cell["experiment"], cell["case"]), {})[cell["scheme"]] = cell
+    tables: dict[tuple[str, ...], list[_Row]] = {}
+    by_case: dict[tuple[str, str], dict[str, LabCell]] = {}
+    for cell in column.cells:
+        by_case.setdefault((cell.experiment, cell.case), {})[cell.scheme] = cell
     several = len({experiment for experiment, _ in by_case}) > 1
     for (experiment, case), row in by_case.items():
         name = f"{experiment}: {case}" if several and experiment != case else case
-        found.setdefault(tuple(row), {})[name] = row
-    return [
-        {
-            "schemes": schemes,
-            "rows": [
-                {"case": case, "cells": [_cell(row[scheme], column["metric"]) for scheme in schemes]}
-                for case, row in rows.items()
-            ],
-        }
-        for schemes, rows in found.items()
-    ]
+        cells = [_cell(cell, column.metric) for cell in row.values()]
+        tables.setdefault(tuple(row), []).append(_Row(name, cells))
+    return [_Table(schemes, rows) for schemes, rows in tables.items()]
 
 
-def _cell(cell: Json, metric: Quantity) -> dict[str, Any]:
-    relative = cell["relative"]
-    size = (
-        ""
-        if relative is None
-        else "close"
-        if abs(relative) <= answer.CLOSE
-        else ("near" if abs(relative) <= answer.NEAR else "far")
+def _cell(cell: LabCell, metric: Quantity) -> _Cell:
+    if cell.state == ARTEFACT:
+        size = "artefact"
+    elif cell.relative is None:
+        size = ""
+    else:
+        error = abs(cell.relative)
+        size = "close" if error <= answer.CLOSE else "near" if error <= answer.NEAR else "far"
+    return _Cell(
+        ours=text.value_of(cell.ours, metric),
+        runs=text.runs_of(cell, metric),
+        theirs=text.value_of(cell.theirs, metric) if cell.theirs is not None else "",
+        error=text.error_of(cell, metric),
+        size=size,
+        note=text.note_of(cell),
     )
-    notes: Sequence[str] = [note for note in (text.note_of(cell),) if note]
-    return {
-        "ours": text.value_of(cell["ours"], metric),
-        "runs": text.runs_of(cell, metric),
-        "theirs": text.value_of(cell["theirs"], metric) if cell["theirs"] is not None else "",
-        "error": text.error_of(cell, metric),
-        "size": "artefact" if cell["state"] == ARTEFACT else size,
-        "note": "; ".join(notes),
-    }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.analysis.metrics import four_digits, show_number, unit_of
 from narrows.analysis.terminal import Column, FittedTable, fold, width
+from narrows.documents.laboratory import Accuracy, LabCell, LabColumn, LabExperiment, LabReport
 from narrows.documents.results import Quantity
-from narrows.lab.answer import limit, number
+from narrows.lab.answer import limit_text, number
 from narrows.text import plural
 
 if TYPE_CHECKING:
@@ -16,41 +16,40 @@ if TYPE_CHECKING:
 
     from narrows.lab.tasks import Task
 
-Json = Mapping[str, Any]
 
-
-def print_report(console: Console, document: Json, cells: bool) -> None:
+def print_report(console: Console, report: LabReport, cells: bool) -> None:
     """The whole report; the cells of all columns only if they are wanted."""
-    _print_answer(console, document)
-    columns = document["columns"]
-    if any(column["all"]["cells"] for column in columns):
+    _print_answer(console, report)
+    columns = report.columns
+    if report.has_published:
         _head(console, "Ours and theirs")
         _summary(columns).print(console)
-    if cells or sum(len(column["cells"]) for column in columns) <= _FEW:
+    if cells or sum(len(column.cells) for column in columns) <= _FEW:
         for column in columns:
             _print_cells(console, column)
     else:
         _print(console, "\n--cells shows every value; report.html has them all.", "dim")
-    _print_relations(console, document)
-    _print_limits(console, document)
-    for title, side in (("What the published table shows", "theirs"), ("What ours shows", "ours")):
-        said = _findings(columns, side)
+    _print_relations(console, report)
+    _print_limits(console, report)
+    theirs = [text for column in columns for text in column.findings.theirs]
+    ours = [text for column in columns for text in column.findings.ours]
+    for title, said in (("What the published table shows", theirs), ("What ours shows", ours)):
         shown = said if cells else said[:_MOST_FINDINGS]
         _print_list(console, title, shown)
         if len(shown) < len(said):
             _print(console, f"- and {len(said) - len(shown)} more, with --cells or in report.html", "dim")
-    for title, key in _LISTS:
-        _print_list(console, title, document[key])
-    _print_list(console, "Published values that are no measurements", artefacts(document))
+    _print_list(console, "What is certain about the original", report.certain)
+    _print_list(console, "What is assumed about it", report.assumed)
+    _print_list(console, "What was tried where ours differs", report.tried)
+    _print_list(console, "Published values that are no measurements", artefacts(report))
 
 
-def print_task(console: Console, document: Json, task: Task) -> None:
+def print_task(console: Console, report: LabReport, task: Task) -> None:
     """One task of a lesson after it has run: its values, its figures, and its questions."""
     _print(console, task.do, "bold")
     rows = task.conditions
     columns = [
-        (column, {(cell["scheme"], cell["case"]): cell for cell in column["cells"]})
-        for column in document["columns"]
+        (column, {(cell.scheme, cell.case): cell for cell in column.cells}) for column in report.columns
     ]
     columns = [(column, cells) for column, cells in columns if any(pair in cells for pair in rows)]
     if columns:
@@ -61,52 +60,51 @@ def print_task(console: Console, document: Json, task: Task) -> None:
         table = FittedTable(Column("scheme", "left"), Column("condition", "left"), *heads)
         for pair in rows:
             values = [
-                value_of(cells[pair]["ours"], column["metric"]) if pair in cells else ""
+                value_of(cells[pair].ours, column.metric) if pair in cells else ""
                 for column, cells in columns
             ]
             table.add(*pair, *values)
         table.print(console)
-    for figure in document["figures"]:
-        if figure["task"] == task.name:
+    for figure in report.figures:
+        if figure.task == task.name:
             console.print()
-            _print(console, f"Look at {document['folder']}/{figure['file']}: {figure['caption']}")
+            _print(console, f"Look at {report.folder}/{figure.file}: {figure.caption}")
     if task.questions:
         console.print()
-        _print(console, f"Answer in {document['folder']}/answers.yaml:")
+        _print(console, f"Answer in {report.folder}/answers.yaml:")
         for asked in task.questions:
             _print(console, f"  {task.name}.{asked.name}: {asked.ask}")
 
 
-def _head_lines(column: Json) -> list[str]:
+def _head_lines(column: LabColumn) -> list[str]:
     """The label of a column and its unit, on lines short enough for several columns beside each other."""
-    unit = unit_of(column["metric"])
-    return [*fold(str(column["label"]), _HEAD), *([f"[{unit}]"] if unit else [])]
+    unit = unit_of(column.metric)
+    return [*fold(str(column.label), _HEAD), *([f"[{unit}]"] if unit else [])]
 
 
 #: Most letters in a line of a head.
 _HEAD = 14
 #: So many cells are shown unasked, and so many findings of each table.
 _FEW, _MOST_FINDINGS = 60, 15
-_LISTS = (
-    ("What is certain about the original", "certain"),
-    ("What is assumed about it", "assumed"),
-    ("What was tried where ours differs", "tried"),
-)
 
 
-def _print_answer(console: Console, document: Json) -> None:
-    _print(console, f"{document['title']}", "bold")
-    _print(console, document["question"])
+def _print_answer(console: Console, report: LabReport) -> None:
+    _print(console, f"{report.title}", "bold")
+    _print(console, report.question)
     console.print()
-    for text in document["answer"]:
+    for text in report.answer:
         _print(console, text)
-    for one in document["experiments"]:
-        verdicts = ", ".join(f"{count} {word}" for word, count in one["verdicts"].items())
-        length = f"{four_digits(one['seconds'])} s, {plural(one['runs'], 'run')} each"
-        _print(console, f"{one['name']}: {document['where']}, {length}: {verdicts}", "dim")
+    for experiment in report.experiments:
+        _print(console, f"{experiment.name}: {report.where}, {facts(experiment)}", "dim")
 
 
-def _summary(columns: list[Json]) -> FittedTable:
+def facts(experiment: LabExperiment) -> str:
+    """Duration, runs and verdicts of an experiment."""
+    verdicts = ", ".join(f"{count} {word}" for word, count in experiment.verdicts.items())
+    return f"{four_digits(experiment.seconds)} s, {plural(experiment.runs, 'run')} each: {verdicts}"
+
+
+def _summary(columns: list[LabColumn]) -> FittedTable:
     table = FittedTable(
         Column("column", "left"),
         Column("values"),
@@ -122,37 +120,36 @@ def _summary(columns: list[Json]) -> FittedTable:
     return table
 
 
-def summary_row(column: Json) -> list[str]:
+def summary_row(column: LabColumn) -> list[str]:
     """A column in one line: label, values, errors, order, and how many values are not compared."""
-    of, ranked = column["all"], column["ranked"]
+    whole, ranked = column.all, column.ranked
     return [
-        column["label"],
-        str(of["cells"]),
-        number(of["mean_relative_error"], "mean_relative_error"),
-        _in_unit(of["mean_absolute_error"], column["metric"]),
-        number(of["mean_log_error"], "mean_log_error"),
-        number(ranked["tau"], "tau"),
+        column.label,
+        str(whole.cells),
+        number(whole.mean_relative_error, "mean_relative_error"),
+        _in_unit(whole.mean_absolute_error, column.metric),
+        number(whole.mean_log_error, "mean_log_error"),
+        number(ranked.tau, "tau"),
         pairs_of(ranked),
-        str(of["artefacts"] + of["not_measured"]),
+        str(whole.artefacts + whole.not_measured),
     ]
 
 
-def pairs_of(statistics: Json) -> str:
+def pairs_of(accuracy: Accuracy) -> str:
     """`9 of 10`: the pairs in the same order; a pair that is tied on one side alone is not."""
-    pairs = statistics["pairs"]
-    return f"{statistics['same']} of {pairs}" if pairs else "–"
+    return f"{accuracy.same} of {accuracy.pairs}" if accuracy.pairs else "–"
 
 
 def _in_unit(value: float | None, metric: Quantity) -> str:
     return "–" if value is None else f"{show_number(value, metric)} {unit_of(metric)}".rstrip()
 
 
-def _print_cells(console: Console, column: Json) -> None:
-    unit = unit_of(column["metric"])
-    _head(console, f"{column['label']}{f' [{unit}]' if unit else ''}")
-    _print(console, column["definition"], "dim")
-    several = len({cell["experiment"] for cell in column["cells"]}) > 1
-    published = any(cell["theirs"] is not None for cell in column["cells"])
+def _print_cells(console: Console, column: LabColumn) -> None:
+    unit = unit_of(column.metric)
+    _head(console, f"{column.label}{f' [{unit}]' if unit else ''}")
+    _print(console, column.definition, "dim")
+    several = len({cell.experiment for cell in column.cells}) > 1
+    published = any(cell.theirs is not None for cell in column.cells)
     table = FittedTable(
         Column("condition", "left"),
         Column("scheme", "left"),
@@ -162,16 +159,12 @@ def _print_cells(console: Console, column: Json) -> None:
         *([Column("error")] if published else []),
         Column("", "left", folded=True),
     )
-    for cell in column["cells"]:
-        case = (
-            f"{cell['experiment']}: {cell['case']}"
-            if several and cell["case"] != cell["experiment"]
-            else cell["case"]
-        )
-        theirs = [value_of(cell["theirs"], column["metric"])] if published else []
-        error = [error_of(cell, column["metric"])] if published else []
-        ours = value_of(cell["ours"], column["metric"])
-        table.add(case, cell["scheme"], *theirs, ours, runs_of(cell, column["metric"]), *error, note_of(cell))
+    for cell in column.cells:
+        case = f"{cell.experiment}: {cell.case}" if several and cell.case != cell.experiment else cell.case
+        theirs = [value_of(cell.theirs, column.metric)] if published else []
+        error = [error_of(cell, column.metric)] if published else []
+        ours = value_of(cell.ours, column.metric)
+        table.add(case, cell.scheme, *theirs, ours, runs_of(cell, column.metric), *error, note_of(cell))
     table.print(console)
 
 
@@ -180,70 +173,64 @@ def value_of(value: float | None, metric: Quantity) -> str:
     return "–" if value is None else show_number(value, metric)
 
 
-def runs_of(cell: Json, metric: Quantity) -> str:
+def runs_of(cell: LabCell, metric: Quantity) -> str:
     """The least and the largest of the runs."""
-    if len(cell["runs"]) < 2:
+    if len(cell.runs) < 2:
         return ""
-    return f"{show_number(min(cell['runs']), metric)} to {show_number(max(cell['runs']), metric)}"
+    return f"{show_number(min(cell.runs), metric)} to {show_number(max(cell.runs), metric)}"
 
 
-def error_of(cell: Json, metric: Quantity) -> str:
+def error_of(cell: LabCell, metric: Quantity) -> str:
     """The error of our value: a share, or the difference where theirs is zero or negative."""
-    if cell["relative"] is not None:
-        return f"{cell['relative'] * 100:+.{0 if abs(cell['relative']) >= 0.1 else 1}f} %"
-    if cell["absolute"] is not None:
-        sign = "+" if cell["absolute"] >= 0 else ""
-        return f"{sign}{show_number(cell['absolute'], metric)} {unit_of(metric)}".rstrip()
+    if cell.relative is not None:
+        return f"{cell.relative * 100:+.{0 if abs(cell.relative) >= 0.1 else 1}f} %"
+    if cell.absolute is not None:
+        sign = "+" if cell.absolute >= 0 else ""
+        return f"{sign}{show_number(cell.absolute, metric)} {unit_of(metric)}".rstrip()
     return ""
 
 
-def note_of(cell: Json) -> str:
+def note_of(cell: LabCell) -> str:
     """Remarks about a cell."""
     parts = []
-    if cell["artefact"]:
+    if cell.artefact:
         parts.append("artefact")
-    if cell["why"]:
-        parts.append(str(cell["why"]))
-    if cell["never"] and cell["ours"] is not None:
-        parts.append(f"never in {plural(cell['never'], 'run')}")
+    if cell.why:
+        parts.append(str(cell.why))
+    if cell.never and cell.ours is not None:
+        parts.append(f"never in {plural(cell.never, 'run')}")
     return "; ".join(parts)
 
 
-def _print_relations(console: Console, document: Json) -> None:
-    if not document["relations"]:
+def _print_relations(console: Console, report: LabReport) -> None:
+    if not report.relations:
         return
     _head(console, "Statements of the original")
     table = FittedTable(Column("statement", "left"), Column("there", "left"), Column("here", "left"))
-    for one in document["relations"]:
-        table.add(one["says"], _side(one, "published", "theirs"), _side(one, "here", "ours"))
+    for relation in report.relations:
+        there, here = " and ".join(relation.values.theirs), " and ".join(relation.values.ours)
+        table.add(relation.says, f"{relation.published} ({there})", f"{relation.here} ({here})")
     table.print(console)
-    for one in document["relations"]:
-        if one["published"] != one["here"] and one["records"]:
-            records = " ".join(f"{document['folder']}/{record}" for record in one["records"][:2])
-            _print(console, f"Traces of “{one['says']}”: narrows show {records}", "dim")
+    for relation in report.relations:
+        if relation.published != relation.here and relation.records:
+            records = " ".join(f"{report.folder}/{record}" for record in relation.records[:2])
+            _print(console, f"Traces of “{relation.says}”: narrows show {records}", "dim")
 
 
-def _side(one: Json, outcome: str, values: str) -> str:
-    return f"{one[outcome]} ({' and '.join(one['values'][values])})"
-
-
-def _print_limits(console: Console, document: Json) -> None:
-    labels = {column["name"]: column["label"] for column in document["columns"]}
-    if document["expect"]:
+def _print_limits(console: Console, report: LabReport) -> None:
+    if report.expect:
         _head(console, "Limits")
-    for one in document["expect"]:
-        _print(console, f"{one['outcome']}: {limit(one, labels)}")
+    for limit in report.expect:
+        _print(console, f"{limit.outcome}: {limit_text(limit, report.labels)}")
 
 
-def _findings(columns: list[Json], side: str) -> list[str]:
-    return [text for column in columns for text in column["findings"][side]]
-
-
-def artefacts(document: Json) -> list[str]:
+def artefacts(report: LabReport) -> list[str]:
     """The published values that are no measurements, with the reasons."""
-    labels = {column["name"]: column["label"] for column in document["columns"]}
+    labels = report.labels
     return [
-        f"{labels[one['column']]}: {one['why']}" for one in document["artefacts"] if one["column"] in labels
+        f"{labels[artefact.column]}: {artefact.why}"
+        for artefact in report.artefacts
+        if artefact.column in labels
     ]
 
 
