@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from narrows.campaign import sealing
+from narrows.campaign.store import read_json
 from narrows.cli.all_commands import app
+from narrows.documents.hunt import FORMAT
 from narrows.errors import DataError, UsageError
 from narrows.hunt import space as spaces
 from narrows.hunt.evaluate import Question
@@ -260,6 +263,17 @@ def test_a_hunt_that_was_edited_is_refused_with_its_remedy(tmp_path: Path) -> No
         DataError, match=r"was changed after it was written .* or hunt again in another folder"
     ):
         hunted(folder, *args)
+
+
+def test_a_hunt_with_a_wrong_member_names_file_and_member(tmp_path: Path) -> None:
+    args = ("reno", "--worst", "loss", "--budget", "45")
+    hunted(tmp_path, *args)
+    file = tmp_path / "hunt.json"
+    document = read_json(file, FORMAT)
+    document["bounds"][0]["low"] = "little"
+    file.write_text(sealing.seal(document, FORMAT))
+    with pytest.raises(DataError, match=r"hunt.json: is damaged: the file.bounds\[0\].low is not a number"):
+        hunt(*args, "-o", str(tmp_path), *QUICK)
 
 
 def test_the_list_names_what_can_be_hunted_and_bounded() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
 
@@ -15,8 +15,9 @@ from narrows.cli.parameters import argument, option
 if TYPE_CHECKING:
     from narrows.cli.stage_bar import StageBar
     from narrows.hunt.hunting import Hunt, Watch
+    from narrows.hunt.minimise import Minimal
     from narrows.hunt.objectives import Objective
-    from narrows.hunt.search import Budget
+    from narrows.hunt.search import Budget, Search
 
 
 @command(example="narrows hunt bbr1 --worst loss")
@@ -132,11 +133,13 @@ def hunt(
         held = made.replay(replays, quiet=as_json)
     if as_json:
         from narrows.cli.common import print_json
+        from narrows.documents.data import to_data
 
-        print_json(made.document | {"path": str(made.path)})
+        print_json(to_data(made.document) | {"path": str(made.path)})
     else:
         _print_planes(made)
-    if not (held and made.document["simulated"]["holds"]) or made.document["reached"] is False:
+    simulated = made.document.simulated
+    if not held or simulated is None or not simulated.holds or made.document.reached is False:
         raise Exit(EXIT_EXPECTATION)
 
 
@@ -184,8 +187,8 @@ def _hunt(
 def _split(text: str) -> tuple[str, str]:
     from narrows.errors import UsageError
 
-    name, found, value = text.partition("=")
-    if not (found and name.strip() and value.strip()):
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip()):
         raise UsageError(f"--bound {text}: write NAME=LOW..HIGH, NAME=VALUE or NAME=none")
     return name.strip(), value.strip()
 
@@ -194,18 +197,18 @@ def _watch(bar: StageBar, budget: Budget, objective: Objective) -> Watch:
     """Shows what the hunt tells, with the worst so far."""
     from narrows.hunt.hunting import Watch
 
-    def search(one: Any) -> None:
-        worst = f", worst {objective.words(one.best.value)}" if one.best else ""
+    def show_search(search: Search) -> None:
+        worst = f", worst {objective.words(search.best.value)}" if search.best else ""
         if budget.evaluations:
-            done, total = float(one.evaluations), float(budget.evaluations)
+            done, total = float(search.evaluations), float(budget.evaluations)
         else:
-            done, total = one.seconds, float(budget.seconds or 1)
-        bar.show("searching", done, total, f"{one.evaluations} paths{worst}")
+            done, total = search.seconds, float(budget.seconds or 1)
+        bar.show("searching", done, total, f"{search.evaluations} paths{worst}")
 
-    def small(one: Any) -> None:
-        bar.show("minimising", 0, None, f"{one.tried} tried, {len(one.removed)} left out")
+    def show_minimal(minimal: Minimal) -> None:
+        bar.show("minimising", 0, None, f"{minimal.tried} tried, {len(minimal.removed)} left out")
 
-    return Watch(search, small)
+    return Watch(show_search, show_minimal)
 
 
 def _print_list(as_json: bool) -> None:
@@ -218,7 +221,9 @@ def _print_list(as_json: bool) -> None:
         print_json(
             {
                 "format": "narrows/hunt-list/1",
-                "objectives": [{"name": one.name, "about": one.about} for one in OBJECTIVES.values()],
+                "objectives": [
+                    {"name": objective.name, "about": objective.about} for objective in OBJECTIVES.values()
+                ],
                 "bounds": [
                     {"name": gene.name, "low": gene.low, "high": gene.high, "searched": gene.searched}
                     | {"optional": gene.optional, "about": gene.about}
@@ -229,8 +234,8 @@ def _print_list(as_json: bool) -> None:
         return
     console = stdout_console()
     shown = table("--worst", "", whole=["--worst"])
-    for one in OBJECTIVES.values():
-        shown.add_row(one.name, one.about)
+    for objective in OBJECTIVES.values():
+        shown.add_row(objective.name, objective.about)
     console.print(shown)
     console.print()
     shown = table("--bound", "searched", "", whole=["--bound"])
@@ -244,21 +249,21 @@ def _print_found(made: Hunt) -> None:
     from narrows.hunt.prose import NOTHING, points
 
     console, document = stdout_console(), made.document
-    small = document["minimal"]
+    assert document.minimal is not None
     console.print(
-        f"found: {small['claim']} (worst of {document['evaluations']} paths, then made minimal).",
+        f"found: {document.minimal.claim} (worst of {document.evaluations} paths, then made minimal).",
         soft_wrap=True,
     )
-    if document["reached"] is False:
-        goal = made.question.objective.words(document["goal"])
+    if document.reached is False:
+        goal = made.question.objective.words(document.goal)
         console.print(f"The goal, {goal}, was not reached.")
     console.print()
     shown = table("", "searched", "found", "minimal")
-    for name, searched, found, minimal in points(document):
-        if (found, minimal) != (NOTHING, NOTHING):
-            shown.add_row(name, searched, found, minimal)
+    for name, searched, best, minimal in points(document):
+        if (best, minimal) != (NOTHING, NOTHING):
+            shown.add_row(name, searched, best, minimal)
     console.print(shown)
-    absent = [name for name, _, found, minimal in points(document) if (found, minimal) == (NOTHING, NOTHING)]
+    absent = [name for name, _, *values in points(document) if values == [NOTHING, NOTHING]]
     if absent:
         console.print(f"not on it: {', '.join(absent)}", soft_wrap=True)
     console.print()

@@ -101,7 +101,7 @@ def schema(
         option(
             "--document",
             metavar="NAME",
-            help="Print the JSON Schema of a document: results, comparison, lab-report.",
+            help="Print the JSON Schema of a document: results, comparison, hunt, lab-report.",
         ),
     ] = None,
     elements: Annotated[

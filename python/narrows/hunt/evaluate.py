@@ -133,21 +133,23 @@ class Evaluator:
                 self.known[row["cell"]] = None
                 continue
             flow = "all" if row["flow"] is None else str(row["flow"])
-            found = self.known.setdefault(row["cell"], {})
-            if isinstance(found, dict):
-                found[flow] = {name: row[name] for name in wanted}
+            metrics = self.known.setdefault(row["cell"], {})
+            if isinstance(metrics, dict):
+                metrics[flow] = {name: row[name] for name in wanted}
 
     def apart(self, values: Values, runs: Iterable[int]) -> list[list[float | None]]:
         """Of each run of a point the values of the schemes, not their difference."""
         objective = self.question.objective
         cells = [self._cells(values, run) for run in runs]
-        self._simulate([cell for one in cells for cell in one if cell.address not in self.known])
-        known = [[self.known.get(cell.address) for cell in one] for one in cells]
-        return [[None if one is None else objective.of_run(one) for one in of_run] for of_run in known]
+        self._simulate([cell for of_run in cells for cell in of_run if cell.address not in self.known])
+        known = [[self.known.get(cell.address) for cell in of_run] for of_run in cells]
+        return [
+            [None if metrics is None else objective.of_run(metrics) for metrics in of_run] for of_run in known
+        ]
 
     def values(self, points: Sequence[Values], runs: Iterable[int] = (1,)) -> list[list[float | None]]:
         """Of each point the value of each run; None of runs that are invalid or have none."""
-        asked = [[self._cells(one, run) for run in runs] for one in points]
+        asked = [[self._cells(point, run) for run in runs] for point in points]
         missing = {
             cell.address: cell
             for of_point in asked
@@ -159,9 +161,9 @@ class Evaluator:
         return [[self._value(of_run) for of_run in of_point] for of_point in asked]
 
     def _value(self, cells: Sequence[SweepCell]) -> float | None:
-        found = [self.known.get(cell.address) for cell in cells]
-        valid = [one for one in found if one is not None]
-        return self.question.objective.of_runs(valid) if len(valid) == len(found) else None
+        metrics = [self.known.get(cell.address) for cell in cells]
+        valid = [of_cell for of_cell in metrics if of_cell is not None]
+        return self.question.objective.of_runs(valid) if len(valid) == len(metrics) else None
 
     def _cells(self, values: Values, run: int) -> list[SweepCell]:
         words = self.question.space.in_words(values)
@@ -205,8 +207,8 @@ class Evaluator:
     def _keep(self, cell: SweepCell, text: str) -> None:
         import json
 
-        found = json.loads(text)
-        if (error := found.get("error")) is not None:
+        answer = json.loads(text)
+        if (error := answer.get("error")) is not None:
             self.known[cell.address] = None
             self.failed.append(
                 {
@@ -217,10 +219,10 @@ class Evaluator:
                 }
             )
             return
-        self.folder.add(cell, found)
-        flows = found["measured"]["flows"]
-        valid = found["verdict"] != "invalid"
-        self.known[cell.address] = {one["flow"]: one["metrics"] for one in flows} if valid else None
+        self.folder.add(cell, answer)
+        flows = answer["measured"]["flows"]
+        valid = answer["verdict"] != "invalid"
+        self.known[cell.address] = {flow["flow"]: flow["metrics"] for flow in flows} if valid else None
 
 
 def _document(question: Question) -> dict[str, Any]:

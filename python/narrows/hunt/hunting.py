@@ -16,28 +16,28 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from narrows.campaign import sealing, signals
 from narrows.campaign.entries import now
 from narrows.campaign.store import read_json, write_atomically
-from narrows.documents.results import Results
+from narrows.documents.data import DamagedError, to_data
+from narrows.documents.hunt import FORMAT, Bound, HuntReport, MinimalPath, read_hunt
+from narrows.documents.hunt import Path as HuntPath
 from narrows.errors import DataError, Interrupted, NarrowsError, reason
 from narrows.files import read_text
-from narrows.hunt import found
+from narrows.hunt import leftover
 from narrows.hunt.evaluate import EVALUATIONS, Evaluator, Question
 from narrows.hunt.minimise import Minimal, minimise
 from narrows.hunt.search import CONFIRMED, Best, Budget, Search, confirmed, library
 from narrows.hunt.space import Values
 from narrows.sweep.engines import Engine
 
-FORMAT = "narrows/hunt/1"
 DOCUMENT, FOUND, MINIMAL, WORDS = "hunt.json", "found.yaml", "minimal.yaml", "hunt.md"
 SIMULATED, EMULATED = "simulated", "emulated"
 #: Schemes that show by comparison whether a path is hard for every scheme.
 BESIDE = ("cubic", "reno")
-
-Json = dict[str, Any]
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Hunt:
     engine: Engine
     memory: int
     watch: Watch = field(default_factory=Watch)
-    document: Json = field(default_factory=dict)
+    document: HuntReport = field(init=False)
 
-    def run(self) -> Json:
+    def run(self) -> HuntReport:
         """Searches, makes what was found minimal and writes it. Raises `Interrupted` with the worst point so
         far written, and `NarrowsError` if no point gave a number."""
         library()
@@ -72,14 +72,14 @@ class Hunt:
                 f"{self.path}: can't be created: {reason(error)}; choose another with -o"
             ) from None
         evaluator = Evaluator.open(self.path, self.question, self.engine, self.memory)
-        before = read(self.path) if (self.path / DOCUMENT).is_file() else {}
+        before = read(self.path) if (self.path / DOCUMENT).is_file() else None
         self.document = self._opening(before)
         search = Search(
             evaluator,
             self.budget,
             self.watch.search,
-            before_s=float(before.get("searched_s") or 0.0),
-            before=int(before.get("evaluations") or 0),
+            before_s=float(before.searched_s) if before else 0.0,
+            before=before.evaluations if before else 0,
         )
         outcome = "stopped"
         try:
@@ -105,26 +105,35 @@ class Hunt:
             self.engine.end()
         return self.document
 
-    def _opening(self, before: Json) -> Json:
+    def _opening(self, before: HuntReport | None) -> HuntReport:
         question = self.question
-        return {
-            "format": FORMAT,
-            "hash": question.hash,
-            "question": found.asked(question),
-            "scheme": question.scheme,
-            "worst": question.objective.name,
-            "against": question.against,
-            "goal": question.goal,
-            "seed": question.seed,
-            "duration_ns": question.space.duration_ns,
-            "bounds": [
-                {"name": gene.name, "about": gene.about, "low": gene.low, "high": gene.high}
-                | {"kind": gene.kind, "optional": gene.optional, "searched": gene.searched}
+        return HuntReport(
+            format=FORMAT,
+            hash=question.hash,
+            question=leftover.ask(question),
+            scheme=question.scheme,
+            worst=question.objective.name,
+            against=question.against,
+            goal=question.goal,
+            seed=question.seed,
+            duration_ns=question.space.duration_ns,
+            bounds=[
+                Bound(
+                    name=gene.name,
+                    about=gene.about,
+                    low=gene.low,
+                    high=gene.high,
+                    kind=gene.kind,
+                    optional=gene.optional,
+                    searched=gene.searched,
+                )
                 for gene in question.space.genes
             ],
-            "created_at": before.get("created_at") or now(),
-            "state": "searching",
-        }
+            created_at=before.created_at if before else now(),
+            state="searching",
+            evaluations=0,
+            searched_s=0.0,
+        )
 
     def _search(self, evaluator: Evaluator, search: Search) -> None:
         search.run()
@@ -147,54 +156,66 @@ class Hunt:
         small = minimise(evaluator, worst.values, kept, self.watch.minimise)
         promised = objective.promised(kept)
         runs = [value for value in evaluator.values([small.values], CONFIRMED)[0] if value is not None]
-        expect = found.expectations(question, evaluator, small.values, promised)
+        expect = leftover.expectations(question, evaluator, small.values, promised)
         mildest = min(runs) if objective.high else max(runs)
         claim = self._claim(mildest)
-        text = found.scenario(
+        text = leftover.scenario(
             question,
             small.values,
             name=self.name,
             claim=claim,
             expect=expect,
-            comment=[f"Found by narrows hunt: {found.asked(question)}"],
+            comment=[f"Found by narrows hunt: {leftover.ask(question)}"],
         )
         write_atomically(self.path / MINIMAL, text)
-        self.document |= {
-            "state": "done",
-            "reached": None if question.goal is None else search.reached,
-            "found": self._point(worst.values, worst.value),
-            "minimal": self._point(small.values, mildest)
-            | {"runs": runs, "promised": promised, "removed": small.removed, "tried": small.tried}
-            | {"claim": claim, "scenario": MINIMAL},
-        }
+        small_path = self._path(small.values, mildest)
+        self.document = replace(
+            self.document,
+            state="done",
+            reached=None if question.goal is None else search.reached,
+            best=self._path(worst.values, worst.value),
+            minimal=MinimalPath(
+                value=small_path.value,
+                words=small_path.words,
+                values=small_path.values,
+                runs=runs,
+                promised=promised,
+                removed=small.removed,
+                tried=small.tried,
+                claim=claim,
+                scenario=MINIMAL,
+            ),
+        )
         self.save()
 
     def _keep_best(self, search: Search, state: str) -> None:
-        self.document |= {
-            "state": state,
-            "evaluations": max(search.evaluations, search.before),
-            "searched_s": round(search.seconds, 3),
-        }
+        self.document = replace(
+            self.document,
+            state=state,
+            evaluations=max(search.evaluations, search.before),
+            searched_s=round(search.seconds, 3),
+        )
         if search.best is not None:
-            self.document["found"] = self._point(search.best.values, search.best.value)
+            best = self._path(search.best.values, search.best.value)
+            self.document = replace(self.document, best=best)
             self._write_found(search.best.values, search.best.value)
         self.save()
 
     def _write_found(self, values: Values, value: float) -> None:
-        text = found.scenario(
+        text = leftover.scenario(
             self.question, values, name=f"{self.name}-found", claim=self._claim(value), expect=[]
         )
         write_atomically(self.path / FOUND, text)
 
-    def _point(self, values: Values, value: float) -> Json:
+    def _path(self, values: Values, value: float) -> HuntPath:
         space = self.question.space
         present = {
             name: text for name, text in space.in_words(values).items() if values.get(name) is not None
         }
-        return {"value": value, "words": self.question.objective.words(value), "values": present}
+        return HuntPath(value=value, words=self.question.objective.words(value), values=present)
 
     def _claim(self, value: float) -> str:
-        return found.claim(self.question, value)
+        return leftover.claim(self.question, value)
 
     @property
     def name(self) -> str:
@@ -221,7 +242,7 @@ class Hunt:
     def replay(self, runs: int, *, quiet: bool) -> bool:
         """Runs the minimal scenario on the emulator; True if what it shows holds there."""
         self._campaign(EMULATED, [("where", "emulate"), ("runs", str(runs))], quiet=quiet)
-        return bool(self.document[EMULATED]["holds"])
+        return self.document.emulated is not None and self.document.emulated.holds
 
     def _campaign(self, plane: str, changes: list[tuple[str, str]], *, quiet: bool) -> None:
         from narrows.campaign.run import run_campaign
@@ -237,31 +258,18 @@ class Hunt:
         finished = run_campaign(
             loaded, target, resume=False, argv=["narrows", "hunt"], console=stderr_console(), quiet=quiet
         )
-        self.document[plane] = found.outcome(self.question, finished.results) | {"folder": plane}
-        self.document[plane]["schemes"] = _medians(self.question, finished.results)
+        outcome = leftover.outcome(self.question, finished.results, plane)
+        self.document = replace(self.document, **{plane: outcome})
         self.save()
 
     def save(self) -> None:
         """Writes hunt.json, and in words hunt.md."""
         from narrows.hunt.prose import page
 
-        write_atomically(self.path / DOCUMENT, sealing.seal(self.document, FORMAT, allow_nan=False))
+        write_atomically(self.path / DOCUMENT, sealing.seal(to_data(self.document), FORMAT, allow_nan=False))
         scenario = self.path / MINIMAL
         told = read_text(scenario) if scenario.is_file() else None
         write_atomically(self.path / WORDS, page(self.document, self.question.objective, told))
-
-
-def _medians(question: Question, results: Results) -> dict[str, float | None]:
-    """By scheme the median of the metric, of those that met the path."""
-    if question.objective.beside:
-        return {}
-    return {
-        line.scheme: statistics.median
-        if (statistics := line.metrics.get(question.objective.metric))
-        else None
-        for line in results.summary
-        if str(line.flow) == question.objective.flow
-    }
 
 
 def _hash_of(campaign: Path) -> str | None:
@@ -270,9 +278,13 @@ def _hash_of(campaign: Path) -> str | None:
     return None
 
 
-def read(path: Path) -> Json:
+def read(path: Path) -> HuntReport:
     """The content of a folder's hunt.json; raises `DataError`."""
-    return read_json(path / DOCUMENT, FORMAT)
+    file = path / DOCUMENT
+    try:
+        return read_hunt(read_json(file, FORMAT))
+    except DamagedError as error:
+        raise DataError(f"{file}: is damaged: {error}; {sealing.remedy(file, FORMAT)}") from None
 
 
 def is_hunt(path: Path) -> bool:

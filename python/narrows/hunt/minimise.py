@@ -28,17 +28,17 @@ def minimise(
 ) -> Minimal:
     """The point without what its value does not need, in plain numbers."""
     space = evaluator.question.space
-    found = Minimal(space.tidy(values))
+    minimal = Minimal(space.tidy(values))
 
     def keeps(changed: Values) -> bool:
         changed = space.tidy(changed)
-        if changed == found.values:
+        if changed == minimal.values:
             return False
-        found.tried += 1
+        minimal.tried += 1
         held = holds(evaluator, changed, wanted)
         if held:
-            found.values = changed
-        told(found)
+            minimal.values = changed
+        told(minimal)
         return held
 
     removable = [gene.name for gene in space.genes if gene.optional and not gene.of]
@@ -46,15 +46,15 @@ def minimise(
     while again:
         again = False
         for name in removable:
-            if found.values.get(name) is not None and keeps(found.values | {name: None}):
-                found.removed.append(name)
+            if minimal.values.get(name) is not None and keeps(minimal.values | {name: None}):
+                minimal.removed.append(name)
                 again = True
     for gene in space.genes:
-        value = found.values.get(gene.name)
+        value = minimal.values.get(gene.name)
         if value is None or gene.fixed:
             continue
         for plain in plainer(value):
             inside = gene.low <= plain <= gene.high
-            if plain == value or (inside and keeps(found.values | {gene.name: gene.fit(plain)})):
+            if plain == value or (inside and keeps(minimal.values | {gene.name: gene.fit(plain)})):
                 break
-    return found
+    return minimal

@@ -64,17 +64,17 @@ class Objective:
         mine = lesser if own <= other else 1 - lesser
         return mine if self.name == "share" else 1 - mine
 
-    def of_runs(self, found: Sequence[Metrics]) -> float | None:
+    def of_runs(self, runs: Sequence[Metrics]) -> float | None:
         """The value of a path: of its run, or of the scheme's less the other one's."""
-        values = [self.of_run(one) for one in found]
+        values = [self.of_run(metrics) for metrics in runs]
         if any(value is None for value in values):
             return None
         first, *rest = [float(value or 0.0) for value in values]
         return first - rest[0] if rest else first
 
-    def worse(self, one: float, than: float) -> bool:
+    def worse(self, value: float, than: float) -> bool:
         """True if a value is as bad as another, or worse."""
-        return one >= than if self.high else one <= than
+        return value >= than if self.high else value <= than
 
     def kept(self, worst: float, goal: float | None, compared: bool) -> float:
         """The value that the minimal scenario still reaches."""
@@ -109,8 +109,8 @@ class Objective:
 
 
 OBJECTIVES = {
-    one.name: one
-    for one in (
+    objective.name: objective
+    for objective in (
         Objective(
             "utilization", "utilization_ratio", "all", False, (*PATH, "jitter", *TRAFFIC, "flows"),
             "utilization", "least utilization of the bottleneck, cross traffic included",

@@ -115,8 +115,8 @@ class Search:
         if not points:
             raise _Enough
         scores = np.full(places.shape[1], NOTHING)
-        for at, (values, found) in enumerate(zip(points, self.evaluator.values(points), strict=True)):
-            value = found[0]
+        for at, (values, runs) in enumerate(zip(points, self.evaluator.values(points), strict=True)):
+            value = runs[0]
             if value is None:
                 continue
             scores[at] = -value if question.objective.high else value
@@ -130,17 +130,17 @@ class Search:
             raise _Enough
         return scores
 
-    def _note(self, one: Best) -> None:
+    def _note(self, point: Best) -> None:
         objective = self.evaluator.question.objective
-        key = tuple(self.evaluator.question.space.in_words(one.values).values())
-        self.worst[key] = one
+        key = tuple(self.evaluator.question.space.in_words(point.values).values())
+        self.worst[key] = point
         if len(self.worst) > FINALISTS:
             ranked = sorted(self.worst, key=lambda known: self.worst[known].value, reverse=objective.high)
             del self.worst[ranked[-1]]
         if self.best is None or (
-            one.value != self.best.value and objective.worse(one.value, self.best.value)
+            point.value != self.best.value and objective.worse(point.value, self.best.value)
         ):
-            self.best = one
+            self.best = point
 
     def _reached(self) -> bool:
         """True if the best point reaches the goal in several runs."""
@@ -170,14 +170,15 @@ def confirmed(evaluator: Evaluator, search: Search) -> Best | None:
     if none has a value in all."""
     objective = evaluator.question.objective
     points = [search.best] if search.reached and search.best else list(search.worst.values())
-    found = []
-    for one, runs in zip(points, evaluator.values([one.values for one in points], CONFIRMED), strict=True):
+    mildest = []
+    results = evaluator.values([point.values for point in points], CONFIRMED)
+    for point, runs in zip(points, results, strict=True):
         values = [value for value in runs if value is not None]
         if len(values) == len(runs):
-            found.append(Best(one.values, min(values) if objective.high else max(values)))
-    if not found:
+            mildest.append(Best(point.values, min(values) if objective.high else max(values)))
+    if not mildest:
         return None
-    return (max if objective.high else min)(found, key=lambda one: one.value)
+    return (max if objective.high else min)(mildest, key=lambda best: best.value)
 
 
 def library() -> Any:

@@ -113,22 +113,22 @@ class Space:
 
     def decode(self, places: Sequence[float]) -> Values:
         """The values at a point of the search."""
-        found: Values = {}
+        point: Values = {}
         free = iter(places)
         for gene in self.genes:
-            found[gene.name] = gene.fit(gene.low) if gene.fixed else gene.at(next(free))
-        return self.tidy(found)
+            point[gene.name] = gene.fit(gene.low) if gene.fixed else gene.at(next(free))
+        return self.tidy(point)
 
     def tidy(self, values: Values) -> Values:
         """The values without what means nothing: of genes that are absent, and of two that exclude each
         other."""
-        found = dict(values)
+        point = dict(values)
         for gene in self.genes:
-            if gene.of and found.get(gene.of) is None:
-                found[gene.name] = None
-        if found.get("later") is not None:
-            found["earlier"] = None
-        return found
+            if gene.of and point.get(gene.of) is None:
+                point[gene.name] = None
+        if point.get("later") is not None:
+            point["earlier"] = None
+        return point
 
     @property
     def free(self) -> int:
@@ -175,7 +175,7 @@ def _bounded(gene: Gene, text: str) -> Gene:
         raise UsageError(f"--bound {gene.name}={text}: write LOW..HIGH, one value, or none")
     # A unit may stand once, behind the second number.
     unit = parts[-1].strip().lstrip("0123456789.").strip()
-    found = []
+    ends = []
     for part in parts:
         quantity = quantity_of(part.strip())
         if quantity is not None and quantity.kind == "number" and gene.kind != "number" and unit:
@@ -184,8 +184,8 @@ def _bounded(gene: Gene, text: str) -> Gene:
             raise UsageError(
                 f"--bound {gene.name}={text}: {part.strip()} is not like {gene.words(gene.high)}"
             )
-        found.append(float(quantity.value))
-    low, high = found[0], found[-1]
+        ends.append(float(quantity.value))
+    low, high = ends[0], ends[-1]
     if not 0 < low <= high:
         raise UsageError(f"--bound {gene.name}={text}: bounds are above 0, the lower one first")
     if gene.kind == "ratio" and high > 1:
@@ -228,22 +228,22 @@ def elements(values: Values) -> list[str]:
     if (low := values.get("low")) is not None:
         fallen, period = rounded(low * rate, DIGITS), written("span", float(values["period"] or 0))
         served = f"{{square: {{high: {served}, low: {written('rate', fallen)}, period: {period}}}}}"
-    found = [f"{{rate: {served}, queue: {{droptail: {written('packets', queue_packets(values))}}}}}"]
-    found.append(f"{{delay: {written('span', float(values['delay'] or 0))}}}")
+    parts = [f"{{rate: {served}, queue: {{droptail: {written('packets', queue_packets(values))}}}}}"]
+    parts.append(f"{{delay: {written('span', float(values['delay'] or 0))}}}")
     if (jitter := values.get("jitter")) is not None:
-        found.append(f"{{jitter: {written('span', jitter)}}}")
+        parts.append(f"{{jitter: {written('span', jitter)}}}")
     if (loss := values.get("loss")) is not None:
-        found.append(f"{{loss: {written('ratio', loss)}}}")
+        parts.append(f"{{loss: {written('ratio', loss)}}}")
     if (bursts := values.get("bursts")) is not None:
         back = 1 / float(values["burst"] or 2)
         # The share of bad packets is p / (p + r).
         into = rounded(bursts * back / (1 - bursts), DIGITS)
-        found.append(f"{{gilbert: {{p: {_decimal(into)}, r: {_decimal(rounded(back, DIGITS))}}}}}")
+        parts.append(f"{{gilbert: {{p: {_decimal(into)}, r: {_decimal(rounded(back, DIGITS))}}}}}")
     if (outage := values.get("outage")) is not None:
         every = float(values["every"] or 0)
         start, length = written("span", rounded(every / 2, DIGITS)), written("span", outage)
-        found.append(f"{{outage: {{start: {start}, length: {length}, period: {written('span', every)}}}}}")
-    return found
+        parts.append(f"{{outage: {{start: {start}, length: {length}, period: {written('span', every)}}}}}")
+    return parts
 
 
 def background(values: Values) -> list[str]:
@@ -279,10 +279,10 @@ def plainer(value: float) -> list[float]:
     if value <= 0 or not math.isfinite(value):
         return []
     scale = Fraction(10) ** math.floor(math.log10(value))
-    near = sorted((scale * one for one in (1, 2, 5, 10)), key=lambda one: abs(math.log(value / float(one))))
-    found = [float(one) for one in near[:2]]
-    found += [rounded(value, 1), rounded(value, 2)]
-    return [one for at, one in enumerate(found) if one not in found[:at]]
+    near = sorted((scale * digit for digit in (1, 2, 5, 10)), key=lambda to: abs(math.log(value / float(to))))
+    rounder = [float(number) for number in near[:2]]
+    rounder += [rounded(value, 1), rounded(value, 2)]
+    return list(dict.fromkeys(rounder))
 
 
 def _decimal(value: float) -> str:

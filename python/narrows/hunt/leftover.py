@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from narrows.documents.hunt import HuntExpectation, HuntRun, Replay
 from narrows.documents.results import Results
 from narrows.hunt.evaluate import Evaluator, Question
 from narrows.hunt.search import CONFIRMED
@@ -35,18 +35,18 @@ def expectations(question: Question, evaluator: Evaluator, values: Values, promi
         ]
     if not question.compared:
         word = "at_least" if objective.high else "at_most"
-        limit = _written(question, _outwards(promised, up=not objective.high))
+        limit = _limit_text(question, _outwards(promised, up=not objective.high))
         return [f"{{metric: {objective.metric}, scheme: {scheme}, {word}: {limit}}}"]
-    own, other = (median_over_runs(one) for one in zip(*_both(evaluator, values), strict=True))
+    own, other = (median_over_runs(runs) for runs in zip(*_both(evaluator, values), strict=True))
     spare = GIVEN_AWAY * (own - other)
-    found = []
+    entries = []
     for name, least, high in (
         (scheme, own - spare, objective.high),
         (question.against, other + spare, not objective.high),
     ):
-        word, text = "at_least" if high else "at_most", _written(question, _outwards(least, up=not high))
-        found.append(f"{{metric: {objective.metric}, scheme: {name}, {word}: {text}}}")
-    return found
+        word, text = "at_least" if high else "at_most", _limit_text(question, _outwards(least, up=not high))
+        entries.append(f"{{metric: {objective.metric}, scheme: {name}, {word}: {text}}}")
+    return entries
 
 
 def _both(evaluator: Evaluator, values: Values) -> list[list[float]]:
@@ -69,7 +69,7 @@ def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _written(question: Question, value: float) -> str:
+def _limit_text(question: Question, value: float) -> str:
     if question.objective.described.unit == "ns":
         return show("span", round(value))
     return f"{_number(100 * value)} %"
@@ -84,16 +84,16 @@ def scenario(
     expect: Sequence[str],
     comment: Sequence[str] = (),
 ) -> str:
-    """The text of a scenario that was found, with its story as a comment."""
-    quoted = [json.dumps(text, ensure_ascii=False) for text in (claim, asked(question))]
+    """The text of a scenario of a hunt, with its story as a comment."""
+    quoted = [json.dumps(text, ensure_ascii=False) for text in (claim, ask(question))]
     head = [f"name: {name}", f"title: {quoted[0]}", f"question: {quoted[1]}", "where: simulate"]
     text = question.scenario(values, question.seed + 1, FRESH, head)
     if expect:
-        text += "expect:\n" + "".join(f"  - {one}\n" for one in expect)
+        text += "expect:\n" + "".join(f"  - {entry}\n" for entry in expect)
     return "".join(f"# {line}".rstrip() + "\n" for line in comment) + text
 
 
-def asked(question: Question) -> str:
+def ask(question: Question) -> str:
     """The hunt as a question."""
     objective, scheme, other = question.objective, question.scheme, question.against
     if objective.name == "share":
@@ -111,45 +111,58 @@ def claim(question: Question, value: float) -> str:
     objective, scheme = question.objective, question.scheme
     words = objective.words(abs(value))
     if objective.beside:
-        one, other = (scheme, question.against) if objective.name == "share" else (question.against, scheme)
-        return f"{one} gets {words} beside {other}"
+        loser, winner = (
+            (scheme, question.against) if objective.name == "share" else (question.against, scheme)
+        )
+        return f"{loser} gets {words} beside {winner}"
     if question.compared:
         more = "more" if value > 0 else "less"
         return f"{scheme} has {words} {more} {objective.label} than {question.against}"
     return f"{scheme} has {words} {objective.label}"
 
 
-def outcome(question: Question, results: Results) -> dict[str, Any]:
+def outcome(question: Question, results: Results, folder: str) -> Replay:
     """The results of a campaign: value and verdict of each run, the median of the valid ones, and whether all
-
     expectations hold."""
     order = [question.scheme, *([question.against] if question.compared and question.against else [])]
-    by_run: dict[int, dict[str, dict[str, Any]]] = {}
+    by_run: dict[int, dict[str, dict[str, dict[str, float | None]]]] = {}
     verdicts: dict[int, str] = {}
     for row in results.rows:
         # Together the two are one row of the scenario, with a separate name.
         scheme = question.scheme if question.objective.beside else row.scheme
         if scheme not in order:
             continue
-        run = int(row.run)
-        by_run.setdefault(run, {}).setdefault(scheme, {})[str(row.flow)] = row.metrics
-        known = verdicts.get(run, "ok")
-        verdicts[run] = max(known, str(row.verdict), key=("ok", "degraded", "invalid").index)
-    runs: list[dict[str, Any]] = []
-    for run, found in sorted(by_run.items()):
-        whole = all(scheme in found for scheme in order)
-        value = question.objective.of_runs([found[scheme] for scheme in order]) if whole else None
-        runs.append({"run": run, "verdict": verdicts[run], "value": value})
-    valid: list[float] = [
-        float(one["value"]) for one in runs if one["verdict"] != "invalid" and one["value"] is not None
-    ]
+        by_run.setdefault(row.run, {}).setdefault(scheme, {})[str(row.flow)] = row.metrics
+        known = verdicts.get(row.run, "ok")
+        verdicts[row.run] = max(known, str(row.verdict), key=("ok", "degraded", "invalid").index)
+    runs = []
+    for run, metrics in sorted(by_run.items()):
+        whole = all(scheme in metrics for scheme in order)
+        value = question.objective.of_runs([metrics[scheme] for scheme in order]) if whole else None
+        runs.append(HuntRun(run=run, verdict=verdicts[run], value=value))
+    valid = [float(run.value) for run in runs if run.verdict != "invalid" and run.value is not None]
     expect = [
-        {"text": outcome.text, "outcome": outcome.outcome, "value": outcome.value}
+        HuntExpectation(text=outcome.text, outcome=outcome.outcome, value=outcome.value)
         for outcome in results.expect
     ]
+    return Replay(
+        runs=runs,
+        median=median_over_runs(valid) if valid else None,
+        expect=expect,
+        holds=bool(valid) and all(outcome.outcome == "holds" for outcome in expect),
+        folder=folder,
+        schemes=_medians(question, results),
+    )
+
+
+def _medians(question: Question, results: Results) -> dict[str, float | None]:
+    """By scheme the median of the metric, of those that met the path."""
+    if question.objective.beside:
+        return {}
     return {
-        "runs": runs,
-        "median": median_over_runs(valid) if valid else None,
-        "expect": expect,
-        "holds": bool(valid) and all(one["outcome"] == "holds" for one in expect),
+        line.scheme: statistics.median
+        if (statistics := line.metrics.get(question.objective.metric))
+        else None
+        for line in results.summary
+        if str(line.flow) == question.objective.flow
     }

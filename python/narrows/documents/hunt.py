@@ -1,0 +1,112 @@
+"""hunt.json: the worst path that a hunt has found, and what is left of it (`narrows/hunt/1`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType, field
+
+from narrows.documents.data import Count, Integer, Number, Part, from_data
+
+FORMAT = "narrows/hunt/1"
+
+
+class Bound(Part, frozen=True, kw_only=True):
+    """What may differ from path to path, and within which bounds."""
+
+    name: str
+    about: str
+    #: In base units.
+    low: Number
+    high: Number
+    kind: str
+    optional: bool
+    #: The bounds in words.
+    searched: str
+
+
+class Path(Part, frozen=True, kw_only=True):
+    """A path, and the value of the objective on it."""
+
+    value: Number
+    words: str
+    #: The values of what is on the path, in words.
+    values: dict[str, str]
+
+
+class MinimalPath(Path, frozen=True, kw_only=True):
+    """A path without what its value does not need."""
+
+    #: The value of each run.
+    runs: list[Number]
+    #: The value that the scenario promises.
+    promised: Number
+    #: What was left out, and the number of changes that were tried.
+    removed: list[str]
+    tried: Count
+    claim: str
+    #: The file of the scenario.
+    scenario: str
+
+
+class HuntRun(Part, frozen=True, kw_only=True):
+    """A run of the minimal scenario."""
+
+    run: Count
+    verdict: str
+    value: Number | None
+
+
+class HuntExpectation(Part, frozen=True, kw_only=True):
+    """An expectation of the minimal scenario, and what became of it."""
+
+    text: str
+    outcome: str
+    value: Number | None
+
+
+class Replay(Part, frozen=True, kw_only=True):
+    """The campaign of the minimal scenario on a plane."""
+
+    runs: list[HuntRun]
+    #: Of the valid runs.
+    median: Number | None
+    expect: list[HuntExpectation]
+    #: True if all expectations hold.
+    holds: bool
+    folder: str
+    #: The medians of the schemes on the same path.
+    schemes: dict[str, Number | None]
+
+
+class HuntReport(Part, frozen=True, kw_only=True):
+    """The worst path that a hunt has found, and what is left of it."""
+
+    format: str
+    #: The identity of the search.
+    hash: str
+    question: str
+    scheme: str
+    #: The name of the objective.
+    worst: str
+    against: str | None
+    goal: Number | None
+    seed: Integer
+    duration_ns: Count
+    bounds: list[Bound]
+    created_at: str
+    #: `searching`, `interrupted` or `done`.
+    state: str
+    evaluations: Count
+    searched_s: Number
+    best: Path | None = field(default=None, name="found")
+    #: Null without a goal; absent until the hunt is done.
+    reached: bool | UnsetType | None = UNSET
+    minimal: MinimalPath | None = None
+    simulated: Replay | None = None
+    emulated: Replay | None = None
+
+
+def read_hunt(document: dict[str, Any]) -> HuntReport:
+    """The hunt that a file has. Raises `DamagedError` if it does not fit its definition."""
+    return from_data({"evaluations": 0, "searched_s": 0.0, **document}, HuntReport)
