@@ -183,7 +183,7 @@ def test_progress_cuts_no_number_and_no_name() -> None:
 
     from rich.console import Console
 
-    from narrows.campaign.progress import bars
+    from narrows.progress import bars
 
     name = "quite-long-name-of-a-cubic2008-in-here run 10"
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
@@ -198,3 +198,27 @@ def test_progress_cuts_no_number_and_no_name() -> None:
     # A name may be folded, and the note stays whole.
     assert name.replace(" ", "") in "".join(line[:45].split("━")[0] for line in lines).replace(" ", "")
     assert any("7 of 48, about 12 min 30 s left" in line for line in lines)
+
+
+def test_a_bar_counts_on_a_terminal_and_is_silent_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import io
+
+    from rich.console import Console
+
+    import narrows.console
+    from narrows.progress import progress
+
+    with progress("copying") as bar:
+        bar.count(3, 12, "runs")
+        bar.advance()
+    assert capsys.readouterr().err == ""
+    terminal = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(narrows.console, "stderr_console", lambda: terminal)
+    with progress("copying") as bar:
+        bar.count(3, 12, "runs")
+    assert "copying" in terminal.file.getvalue() and "3 of 12 runs" in terminal.file.getvalue()  # type: ignore[attr-defined]
+    with progress("copying", quiet=True) as bar:
+        bar.update(note="hidden")
+    assert "hidden" not in terminal.file.getvalue()  # type: ignore[attr-defined]

@@ -338,8 +338,8 @@ def _values(one: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | No
 @contextmanager
 def _told(cells: int) -> Iterator[Callable[[], None]]:
     """Tells a person at a terminal how far the functions have come, if they take their time."""
-    from narrows.campaign.progress import bars
     from narrows.console import stderr_console
+    from narrows.progress import bars
 
     console = stderr_console()
     progress = bars(console, console.is_terminal)

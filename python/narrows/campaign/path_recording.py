@@ -19,12 +19,12 @@ from narrows import _native
 from narrows.agent.cell import CellOutcome
 from narrows.agent.location import this_machine
 from narrows.campaign.peers import PeerFailure, Stopped
-from narrows.campaign.progress import bars
 from narrows.campaign.real_path import RealPathPlane, RealPathRun
 from narrows.campaign.run import planned
 from narrows.campaign.signals import STOPS, interruptible
 from narrows.errors import DataError, Interrupted, UnavailableError
 from narrows.hosts.remote_host import RemoteOptions
+from narrows.progress import bars
 from narrows.scenario import Loaded, Override, cells_of
 from narrows.scenario.loading import load_text
 from narrows.scenario.real_path import LOCAL, REMOTE, named_host, sender_is_local

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
+from rich.progress import TaskID
 from rich.text import Text
 
 from narrows.campaign.events import Tell, nobody
+from narrows.progress import bars
 from narrows.scenario.model import Cell
 
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
@@ -24,20 +24,6 @@ def show_time(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def bars(console: Console, live: bool) -> Progress:
-    """Bars of tasks, each with its description and a field `note`; nothing unless `live`. Where they do not
-    fit, the bar is shorter and the description folded; numbers stay whole."""
-    return Progress(
-        TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold")),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeElapsedColumn(table_column=Column(no_wrap=True)),
-        console=console,
-        transient=True,
-        disable=not live,
-    )
 
 
 class TimeLeft:

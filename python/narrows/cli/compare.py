@@ -206,17 +206,10 @@ def _share(text: str | None) -> float | None:
 
 def _with_progress(request: Request, compare: Any) -> Comparison:
     """Compares, with a bar on a terminal for what takes time."""
-    from narrows.campaign.progress import bars
-    from narrows.console import stderr_console
+    from narrows.progress import progress
 
-    console = stderr_console()
-    with bars(console, console.is_terminal) as progress:
-        task = progress.add_task("comparing", note="", total=None)
-
-        def step(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total, note=f"{done} of {total}")
-
-        request.progress = step
+    with progress("comparing") as bar:
+        request.progress = bar.count
         found: Comparison = compare(request)
         return found
 

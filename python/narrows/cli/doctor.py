@@ -92,19 +92,16 @@ def doctor(
 
 def _measured(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
     """The rate that the machine carries; on a terminal the rate under test is shown."""
-    from narrows.campaign.progress import bars
     from narrows.capacity import measure
-    from narrows.console import stderr_console
+    from narrows.progress import progress
 
     namespaces = facts.get("namespaces") or {}
     cannot = None
     if agent is not None and namespaces.get("ok") is False:
         why = str(namespaces.get("why") or "not permitted").rstrip(".")
         cannot = f"network namespaces can't be made ({why})"
-    console = stderr_console()
-    with bars(console, console.is_terminal and not quiet) as progress:
-        task = progress.add_task("measuring", total=None, note="")
-        return measure(agent, cannot, lambda note: progress.update(task, note=note))
+    with progress("measuring", quiet=quiet) as bar:
+        return measure(agent, cannot, lambda note: bar.update(note=note))
 
 
 def _print_measured(measured: dict[str, Any]) -> None:

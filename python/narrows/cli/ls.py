@@ -259,19 +259,15 @@ def merge(
     from narrows.analysis.attempts import with_failed
     from narrows.analysis.tables import print_summary
     from narrows.campaign import merging
-    from narrows.campaign.progress import bars
     from narrows.campaign.results import read
     from narrows.cli.common import print_json
-    from narrows.console import say, stderr_console, stdout_console
+    from narrows.console import say, stdout_console
+    from narrows.progress import progress
 
-    console = stderr_console()
-    with bars(console, console.is_terminal and not as_json) as progress:
-        task = progress.add_task("copying", total=None, note="")
-
-        def step(done: int, runs: int) -> None:
-            progress.update(task, completed=done, total=runs, note=f"{done} of {runs} runs")
-
-        done = merging.merge(folders, output, ["narrows", *sys.argv[1:]], step)
+    with progress("copying", quiet=as_json) as bar:
+        done = merging.merge(
+            folders, output, ["narrows", *sys.argv[1:]], lambda copied, runs: bar.count(copied, runs, "runs")
+        )
     results = read(output)
     if as_json:
         print_json(with_failed(results, done.folder.cells))

@@ -229,10 +229,7 @@ def _span(option: str, text: str | None) -> tuple[float | None, float | None]:
 
 def _with_progress(make: Any) -> Any:
     """Draws, with a sign of life on a terminal."""
-    from narrows.campaign.progress import bars
-    from narrows.console import stderr_console
+    from narrows.progress import progress
 
-    console = stderr_console()
-    with bars(console, console.is_terminal) as progress:
-        progress.add_task("drawing", note="", total=None)
+    with progress("drawing"):
         return make()

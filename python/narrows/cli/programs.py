@@ -13,8 +13,6 @@ from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from narrows.programs.trial import Trial
     from narrows.scenario.programs.manifest import Program
 
@@ -150,27 +148,19 @@ def build(
 
     Exit codes: 1 a compiler failed, 4 a compiler, a registry or a right is missing.
     """
-    from narrows.campaign.progress import bars
     from narrows.cli.common import print_json
-    from narrows.console import stderr_console
     from narrows.programs.build import FORMAT, in_words
     from narrows.programs.build import build as build_one
+    from narrows.progress import progress
     from narrows.text import shorten
 
     named = [_named(name)[0] for name in names]
-    console = stderr_console()
     done = []
-    with bars(console, console.is_terminal and not as_json) as progress:
-        for program in named:
-            task = progress.add_task(f"building {program.name}", total=None, note="")
-
-            def tell(line: str, task: TaskID = task) -> None:
-                progress.update(task, note=shorten(line))
-
-            done.append(build_one(program, tell))
-            progress.remove_task(task)
-            if not as_json:
-                print(in_words(done[-1]), flush=True)
+    for program in named:
+        with progress(f"building {program.name}", quiet=as_json) as bar:
+            done.append(build_one(program, lambda line, bar=bar: bar.update(note=shorten(line))))  # type: ignore[misc]
+        if not as_json:
+            print(in_words(done[-1]), flush=True)
     if as_json:
         print_json({"format": FORMAT, "programs": [one.to_json() for one in done]})
 
@@ -196,22 +186,15 @@ def _named(name: str) -> tuple[Program, list[str]]:
 
 
 def _try(program: Program, variants: list[str], *, quiet: bool) -> list[Trial]:
-    from narrows.campaign.progress import bars
-    from narrows.console import stderr_console
     from narrows.programs.trial import check as trial_of
+    from narrows.progress import progress
 
-    console = stderr_console()
     trials = []
-    with bars(console, console.is_terminal and not quiet) as progress:
-        task = progress.add_task("checking", total=len(variants), note="")
+    with progress("checking", len(variants), quiet=quiet) as bar:
         for done, variant in enumerate(variants):
-            progress.update(task, note=f"{program.name}:{variant}")
+            bar.update(note=f"{program.name}:{variant}")
             trials.append(
-                trial_of(
-                    program,
-                    variant,
-                    lambda share, done=done: progress.update(task, completed=done + share),  # type: ignore[misc]
-                )
+                trial_of(program, variant, lambda share, done=done: bar.update(done + share))  # type: ignore[misc]
             )
     return trials
 

@@ -85,19 +85,16 @@ def _watched(connection: Any, sql: str) -> Any:
     from concurrent.futures import TimeoutError as NotYet
 
     from narrows.api.query import answer_of
-    from narrows.campaign.progress import bars
-    from narrows.console import stderr_console
+    from narrows.progress import progress
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(answer_of, connection, sql)
         try:
             return future.result(timeout=_PATIENCE_S)
         except NotYet:
-            console = stderr_console()
-            with bars(console, console.is_terminal) as progress:
-                task = progress.add_task("query", total=100, note="")
+            with progress("query", 100) as bar:
                 while not future.done():
-                    progress.update(task, completed=max(0.0, connection.query_progress()))
+                    bar.update(max(0.0, connection.query_progress()))
                     try:
                         return future.result(timeout=0.2)
                     except NotYet:

@@ -37,28 +37,22 @@ def site(
     Exit codes: 0 all campaigns are shown, 2 the folder of the site holds something else, 3 a folder is not
     there or some campaign could not be read.
     """
-    from narrows.campaign.progress import bars
     from narrows.cli.common import print_json
-    from narrows.console import say, stderr_console
+    from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT
+    from narrows.progress import progress
     from narrows.site import build
     from narrows.sweep.engines import usable_processors
 
     read_metrics(metrics)
-    console = stderr_console()
-    with bars(console, console.is_terminal and not as_json) as progress:
-        task = progress.add_task("drawing", total=None, note="")
-
-        def step(done: int, of: int, name: str) -> None:
-            progress.update(task, completed=done, total=of, note=f"{done} of {of} {name}")
-
+    with progress("drawing", quiet=as_json) as bar:
         made: dict[str, Any] = build(
             folders or [Path("results")],
             output,
             prune=prune,
             # Metrics of one's own are known to this process alone.
             processes=1 if metrics else usable_processors(),
-            progress=step,
+            progress=bar.count,
         )
     if as_json:
         print_json(made)

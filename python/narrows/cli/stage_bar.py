@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from narrows.campaign.progress import bars, show_time
+from narrows.campaign.progress import show_time
 from narrows.console import stderr_console
+from narrows.progress import bars
 
 #: Work that is over sooner shows no bar.
 _PATIENCE_S = 2.0

@@ -92,15 +92,15 @@ def import_files(
 
     from narrows.campaign.imported import default_folder
     from narrows.errors import UsageError
-    from narrows.formats.cells import working
     from narrows.formats.importing import files_of, import_runs, name_of
+    from narrows.progress import progress
 
     if tool not in IMPORTS:
         raise UsageError(f'unknown format "{tool}"; known: {", ".join(IMPORTS)}')
     module = importlib.import_module(module_name("imports", tool))
     found = files_of(files, module.PATTERNS, tool)
     name = name_of(tool, found)
-    with working("reading", None):
+    with progress("reading"):
         runs = module.read(found, scheme) if choice is None else module.read(found, scheme, choice)
     return import_runs(tool, runs, target or default_folder(name), name=name, argv=argv or [], say=say)
 

@@ -14,6 +14,7 @@ from typing import Any
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, NarrowsError
 from narrows.filled import filled
+from narrows.progress import progress
 
 Json = dict[str, Any]
 #: Time zero of runs that depend on no clock (2000-01-01), since 1970.
@@ -90,10 +91,10 @@ def export_cells(
         cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry["id"]))) for entry in entries]
         written: list[Json] = []
         # The core writes without holding Python's lock, so threads use all cores; a few, for the memory.
-        with working("writing", len(cells)) as advance, ThreadPoolExecutor(max_workers=2) as pool:
+        with progress("writing", len(cells)) as bar, ThreadPoolExecutor(max_workers=2) as pool:
             for facts in pool.map(lambda cell: one(cell, partial), cells):
                 written.append(facts)
-                advance()
+                bar.advance()
         if finish:
             finish(cells, partial)
     return written
@@ -114,19 +115,6 @@ def _record(cell: Path) -> Json:
     from narrows.campaign.store import read_json
 
     return read_json(cell / "run.json", "narrows/run/1")
-
-
-@contextmanager
-def working(text: str, count: int | None) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal while something is done, `count` times if that is known; gives what to call after
-    each."""
-    from narrows.campaign.progress import bars
-    from narrows.console import stderr_console
-
-    console = stderr_console()
-    with bars(console, console.is_terminal) as progress:
-        task = progress.add_task(text, total=count, note="")
-        yield lambda: progress.advance(task)
 
 
 def load_json(text: str) -> Json:

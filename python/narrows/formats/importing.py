@@ -14,9 +14,10 @@ from narrows.campaign.imported import Imported, fill_campaign, imported_document
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.files import COMPRESSED_ENDINGS
-from narrows.formats.cells import said, working
+from narrows.formats.cells import said
 from narrows.formats.runs import MOST_BINS, MeasuredRun, Unread, bins_of, note
 from narrows.imported import WHERE
+from narrows.progress import progress
 from narrows.scenario.slugs import slug_of
 
 
@@ -121,11 +122,11 @@ def import_runs(
     )
 
     def read_all(folder: CampaignFolder) -> None:
-        with working("writing", len(runs)) as advance:
+        with progress("writing", len(runs)) as bar:
             for run, entry in zip(runs, folder.cells, strict=True):
                 _write(tool, run, entry, folder.cell_dir(entry["id"]))
                 folder.finish(entry["id"])
-                advance()
+                bar.advance()
         if say and len(runs) > 1:
             for run, entry in zip(runs, folder.cells, strict=True):
                 say(f"{entry['id']}: {', '.join(file.name for file in run.files)}")
