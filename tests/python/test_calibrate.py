@@ -29,6 +29,9 @@ from narrows.calibrate.paths import (
 from narrows.calibrate.run import metrics_of, workload
 from narrows.calibrate.simulate import EVALUATIONS, Simulator, Wanted
 from narrows.calibrate.targets import targets_of
+from narrows.campaign.store import read_json
+from narrows.documents.calibration import FORMAT, Calibration
+from narrows.documents.data import from_data, to_data
 from narrows.errors import DataError, UsageError
 from narrows.scenario.loading import load
 
@@ -133,6 +136,8 @@ def test_the_folder_has_a_scenario_that_runs_tables_and_a_figure(tmp_path: File)
     }
     assert found["format"] == "narrows/calibration/1"
     assert json.loads((folder / "results.json").read_text())["path"] == found["path"]
+    written = read_json(folder / "results.json", FORMAT)
+    assert json.dumps(to_data(from_data(written, Calibration))) == json.dumps(written)
     lines = list(csv.DictReader((folder / "errors.csv").read_text().splitlines()))
     assert [line["quantity"] for line in lines[:3]] == ["throughput", "delay", "loss"]
     by_scheme = {one["name"]: one for one in found["schemes"]}

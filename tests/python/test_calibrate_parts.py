@@ -60,7 +60,7 @@ def test_flows_start_in_their_order_however_often_ranges_widen() -> None:
 
 def test_shipped_and_written_paths_are_the_same() -> None:
     path = Path(POISSON, {"rate": 2e6, "delay": 30e6, "queue": 40.0, "loss": 0.01})
-    assert path.said() == {"rate": "2 Mbit/s", "delay": "30 ms", "queue": "40 packets", "loss": "1 %"}
+    assert path.words() == {"rate": "2 Mbit/s", "delay": "30 ms", "queue": "40 packets", "loss": "1 %"}
 
 
 # -- arithmetic ----------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_round_paths_are_near_with_features_and_without() -> None:
     assert len(both) == 2 * len(found)
     assert sum(one.features == ["jitter"] for one in both) == len(found)
     round_one = Path(CONSTANT, {"rate": 3e6, "delay": 20e6, "queue": 30.0, "loss": 0.0})
-    assert round_one.said() not in [one.said() for one in round_paths.near(round_one)]
+    assert round_one.words() not in [near.words() for near in round_paths.near(round_one)]
 
 
 def test_of_round_paths_the_best_the_nearest_and_the_roundest_are_likely() -> None:
@@ -173,7 +173,7 @@ def test_of_round_paths_the_best_the_nearest_and_the_roundest_are_likely() -> No
     best = Path(CONSTANT, {"rate": 2.96e6, "delay": 8.2e6, "queue": 33.0, "loss": 0.0011})
     found = round_paths.likeliest(paths, best, 2)
     assert len(found) == 6 and found[:2] == paths[:2]
-    assert len({str(one.said()) for one in found}) == 6
+    assert len({str(one.words()) for one in found}) == 6
     assert (found[2]["delay"], found[2]["queue"], found[2]["loss"]) == (8.2e6, 33.0, 0.001)
     assert {(one["rate"], one["delay"], one["queue"]) for one in found[4:]} <= {
         (3e6, delay, queue) for delay in (7e6, 8e6, 9e6) for queue in (30.0, 40.0)

@@ -192,7 +192,7 @@ class _Fitting:
                 for place in (middle[at] - step, middle[at] + step):
                     paths.append(space.path([*middle[:at], place, *middle[at + 1 :]]))
         for number, (left, runs) in enumerate(_LOOKS):
-            paths = list({json.dumps(one.said()): one for one in paths}.values())
+            paths = list({json.dumps(path.words()): path for path in paths}.values())
             costs = self.costs(paths, runs, self.seed("elsewhere", number))
             order = [int(at) for at in np.argsort(costs, kind="stable")]
             better = [at for at in order if at and costs[at] < _BETTER * costs[0]]
@@ -391,7 +391,7 @@ class _Fitting:
         are uncertain by more than these differ."""
         search = self.search
         paths = [search.best(space), *self.others, *(path for path, _ in search.held_out(space).values())]
-        paths = list({json.dumps(path.said()): path for path in paths}.values())
+        paths = list({json.dumps(path.words()): path for path in paths}.values())
         costs = search.objective.of(search.expected(space, paths))
         sure = 1 + len(self.others)
         order = [*range(sure), *(int(at) for at in np.argsort(costs, kind="stable") if at >= sure)]

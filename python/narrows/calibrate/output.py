@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as File
-from typing import Any
 
 from narrows.calibrate import figure
 from narrows.calibrate.examine import RATES, mean_error
@@ -28,8 +27,17 @@ from narrows.calibrate.targets import Floor
 from narrows.campaign import sealing
 from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
+from narrows.documents.calibration import (
+    FORMAT,
+    CalibratedPath,
+    CalibratedScheme,
+    Calibration,
+    CalibrationErrors,
+    FeatureTrial,
+    Reproduction,
+)
+from narrows.documents.data import to_data
 
-FORMAT = "narrows/calibration/1"
 RESULTS, SCENARIO, ERRORS = "results.json", "scenario.yaml", "errors.csv"
 #: Factors from base units to those that people read.
 _SCALES = {THROUGHPUT: 1e-6, DELAY: 1e-6, LOSS: 100.0}
@@ -51,106 +59,112 @@ class Report:
     fit: Fit
 
 
-def document(report: Report) -> dict[str, Any]:
-    """results.json."""
+def document(report: Report) -> Calibration:
+    """The content of results.json."""
     made, search = report.fit, report.search
     targets = search.targets
     means = targets.means(made.fresh.runs(search.metrics))
     errors = targets.errors(means)
-    of_left = {one.scheme: one for one in made.left_out}
-    of_explained = {one.scheme: one for one in made.explained}
-    of_rates = {one.scheme: one for one in made.own_rates}
+    return Calibration(
+        format=FORMAT,
+        table=report.table.source,
+        notes=list(report.table.notes),
+        left_out_of_the_table=dict(report.left),
+        metrics=dict(search.metrics),
+        flows=report.work.flows,
+        interval=report.work.interval,
+        duration=report.work.duration,
+        seed=search.seed,
+        evaluations=len(search.history),
+        budget_used_up=not made.within_budget,
+        path=_path(made.path),
+        errors=CalibrationErrors(
+            fit=made.fitted,
+            fresh_seeds=targets.mean_error(errors),
+            left_out=mean_error(made.left_out),
+            own_rates=mean_error(made.own_rates),
+            noise_floor=report.floor.mean if report.floor else None,
+            single_run=report.floor.single if report.floor else None,
+        ),
+        links=made.links,
+        features=[FeatureTrial(**vars(trial)) for trial in made.trials],
+        features_not_tried=made.not_tried,
+        schemes=_schemes(report, means, errors),
+    )
+
+
+def _schemes(report: Report, means: list[float | None], errors: list[float | None]) -> list[CalibratedScheme]:
+    made, targets = report.fit, report.search.targets
+    left_out = {result.scheme: result for result in made.left_out}
+    explanations = {result.scheme: result for result in made.explained}
+    own_rates = {result.scheme: result for result in made.own_rates}
     schemes = []
     for name in targets.schemes:
+        left, explained, own = left_out.get(name), explanations.get(name), own_rates.get(name)
         values = [
-            {
-                "flow": one.flow,
-                "quantity": one.quantity,
-                "measured": one.value,
-                "runs": list(one.runs),
-                "reproduced": value,
-                "error": error,
-            }
-            for one, value, error in zip(targets.all, means, errors, strict=True)
-            if one.scheme == name
+            Reproduction(
+                flow=target.flow,
+                quantity=target.quantity,
+                measured=target.value,
+                runs=list(target.runs),
+                reproduced=value,
+                error=error,
+            )
+            for target, value, error in zip(targets.all, means, errors, strict=True)
+            if target.scheme == name
         ]
-        left, explained, own = of_left.get(name), of_explained.get(name), of_rates.get(name)
         schemes.append(
-            {
-                "name": name,
-                "scheme": report.entries[name],
-                "error": targets.mean_error(errors, [name]),
-                "left_out_error": left.error if left else None,
-                "left_out_path": _path(left.path) if left else None,
-                "explained": explained.explained if explained else None,
-                "explained_error": explained.error if explained else None,
-                "explained_path": _path(explained.path) if explained else None,
-                "own_rate_factor": own.factor if own else None,
-                "own_rate_error": own.error if own else None,
-                "values": values,
-            }
+            CalibratedScheme(
+                name=name,
+                scheme=report.entries[name],
+                error=targets.mean_error(errors, [name]),
+                left_out_error=left.error if left else None,
+                left_out_path=_path(left.path) if left else None,
+                explained=explained.explained if explained else None,
+                explained_error=explained.error if explained else None,
+                explained_path=_path(explained.path) if explained else None,
+                own_rate_factor=own.factor if own else None,
+                own_rate_error=own.error if own else None,
+                values=values,
+            )
         )
-    return {
-        "format": FORMAT,
-        "table": report.table.source,
-        "notes": list(report.table.notes),
-        "left_out_of_the_table": dict(report.left),
-        "metrics": dict(search.metrics),
-        "flows": report.work.flows,
-        "interval": report.work.interval,
-        "duration": report.work.duration,
-        "seed": search.seed,
-        "evaluations": len(search.history),
-        "budget_used_up": not made.within_budget,
-        "path": _path(made.path),
-        "errors": {
-            "fit": made.fitted,
-            "fresh_seeds": targets.mean_error(errors),
-            "left_out": mean_error(made.left_out),
-            "own_rates": mean_error(made.own_rates),
-            "noise_floor": report.floor.mean if report.floor else None,
-            "single_run": report.floor.single if report.floor else None,
-        },
-        "links": made.links,
-        "features": [vars(one) for one in made.trials],
-        "features_not_tried": made.not_tried,
-        "schemes": schemes,
-    }
+    return schemes
 
 
-def _path(path: Path) -> dict[str, Any]:
+def _path(path: Path) -> CalibratedPath:
     packets = path["queue"]
-    return {
-        "link": path.link,
-        **({"trace": File(path.trace.file).name} if path.trace is not None else {}),
-        "rate_bps": path["rate"],
-        "delay_ns": path["delay"],
-        "queue_packets": packets,
-        "queue_bytes": packets * PACKET_BYTES,
-        "queue_unit": path.unit,
-        "loss_ratio": path["loss"],
-        "features": {
-            name: {one.name: path[one.name] for one in FEATURES[name].parameters} for name in path.features
+    return CalibratedPath(
+        link=path.link,
+        trace=File(path.trace.file).name if path.trace is not None else None,
+        rate_bps=path["rate"],
+        delay_ns=path["delay"],
+        queue_packets=packets,
+        queue_bytes=packets * PACKET_BYTES,
+        queue_unit=path.unit,
+        loss_ratio=path["loss"],
+        features={
+            name: {parameter.name: path[parameter.name] for parameter in FEATURES[name].parameters}
+            for name in path.features
         },
-        "words": path.said(),
-    }
+        words=path.words(),
+    )
 
 
-def write(report: Report, folder: File) -> dict[str, Any]:
+def write(report: Report, folder: File) -> Calibration:
     """Writes all files; returns the content of results.json."""
-    found = document(report)
-    errors = found["errors"]
+    result = document(report)
+    errors = result.errors
     head = [
         f"Calibrated by narrows to {File(report.table.source).name}.",
         f"Mean error of throughput and 95th percentile of delay over {len(report.entries)} schemes:"
-        f" {_percent(errors['fresh_seeds'])} on fresh seeds,",
-        f"{_percent(errors['left_out'])} of schemes left out of the fit; noise floor of the table"
-        f" {_percent(errors['noise_floor'])}.",
+        f" {_percent(errors.fresh_seeds)} on fresh seeds,",
+        f"{_percent(errors.left_out)} of schemes left out of the fit; noise floor of the table"
+        f" {_percent(errors.noise_floor)}.",
         "It describes the path when it was measured, and not the network.",
     ]
     work = Workload(tuple(report.entries.values()), *_flows(report.work))
     title = f"Calibrated to {File(report.table.source).stem}"
-    runs = max(3, min(10, max((len(one.runs) for one in report.search.targets.all), default=3)))
+    runs = max(3, min(10, max((len(target.runs) for target in report.search.targets.all), default=3)))
     path = report.fit.path
     if path.trace is not None:
         # Beside the scenario, which goes where its folder goes.
@@ -159,18 +173,18 @@ def write(report: Report, folder: File) -> dict[str, Any]:
         path = replace(path, trace=replace(path.trace, file=file.name))
     text = scenario_text(path, work, runs=runs, seed=1, title=title, head=head)
     write_atomically(folder / SCENARIO, text)
-    write_atomically(folder / ERRORS, errors_csv(found))
-    figure.write(_pairs(found), folder, title)
+    write_atomically(folder / ERRORS, errors_csv(result))
+    figure.write(_pairs(result), folder, title)
     # Last: where it is, everything is.
-    write_atomically(folder / RESULTS, sealing.seal(found, FORMAT))
-    return found
+    write_atomically(folder / RESULTS, sealing.seal(to_data(result), FORMAT))
+    return result
 
 
 def _flows(work: Workload) -> tuple[int, str, str]:
     return work.flows, work.interval, work.duration
 
 
-def errors_csv(found: Mapping[str, Any]) -> str:
+def errors_csv(result: Calibration) -> str:
     """A line for each value, in base units."""
     text = io.StringIO()
     rows = Rows(text)
@@ -180,18 +194,17 @@ def errors_csv(found: Mapping[str, Any]) -> str:
             *("own_rate_factor", "own_rate_error"),
         )
     )
-    for scheme in found["schemes"]:
-        for one in scheme["values"]:
-            explained = scheme["explained"]
+    for scheme in result.schemes:
+        for value in scheme.values:
             rows.write(
                 (
-                    scheme["name"],
-                    one["flow"],
-                    one["quantity"],
-                    *(_number(one[key]) for key in ("measured", "reproduced", "error")),
-                    _number(scheme["left_out_error"]),
-                    "" if explained is None else ("yes" if explained else "no"),
-                    *(_number(scheme[key]) for key in ("own_rate_factor", "own_rate_error")),
+                    scheme.name,
+                    value.flow,
+                    value.quantity,
+                    *(_number(number) for number in (value.measured, value.reproduced, value.error)),
+                    _number(scheme.left_out_error),
+                    _explained(scheme),
+                    *(_number(number) for number in (scheme.own_rate_factor, scheme.own_rate_error)),
                 )
             )
     return text.getvalue()
@@ -201,75 +214,75 @@ def _number(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{value:.6g}"
 
 
-def _pairs(found: Mapping[str, Any]) -> list[figure.Pair]:
+def _explained(scheme: CalibratedScheme) -> str:
+    return "" if scheme.explained is None else "yes" if scheme.explained else "no"
+
+
+def _pairs(result: Calibration) -> list[figure.Pair]:
     pairs = []
-    for scheme in found["schemes"]:
-        flows = dict.fromkeys(one["flow"] for one in scheme["values"])
-        for flow in flows:
-            of = {one["quantity"]: one for one in scheme["values"] if one["flow"] == flow}
-            if not {THROUGHPUT, DELAY} <= set(of) or any(
-                of[quantity]["reproduced"] is None for quantity in (THROUGHPUT, DELAY)
-            ):
+    for scheme in result.schemes:
+        flows = scheme.flows
+        for flow, values in flows.items():
+            delay, throughput = values.get(DELAY), values.get(THROUGHPUT)
+            if delay is None or throughput is None:
                 continue
-            name = scheme["name"] if len(flows) == 1 else f"{scheme['name']}, flow {flow}"
-            points = [
-                (of[DELAY][side] * _SCALES[DELAY], of[THROUGHPUT][side] * _SCALES[THROUGHPUT])
-                for side in ("measured", "reproduced")
-            ]
-            pairs.append(figure.Pair(name, points[0], points[1]))
+            if delay.reproduced is None or throughput.reproduced is None:
+                continue
+            name = scheme.name if len(flows) == 1 else f"{scheme.name}, flow {flow}"
+            measured = (delay.measured * _SCALES[DELAY], throughput.measured * _SCALES[THROUGHPUT])
+            reproduced = (delay.reproduced * _SCALES[DELAY], throughput.reproduced * _SCALES[THROUGHPUT])
+            pairs.append(figure.Pair(name, measured, reproduced))
     return pairs
 
 
 # -- words ---------------------------------------------------------------------------------------
 
 
-def answer(found: Mapping[str, Any]) -> list[str]:
+def answer(result: Calibration) -> list[str]:
     """The outcome in sentences."""
-    path, errors = found["path"], found["errors"]
-    words = path["words"]
-    lines = [f"{path['link']} link, " + ", ".join(f"{_name(name)} {text}" for name, text in words.items())]
-    said = []
-    if errors["fresh_seeds"] is not None:
-        said.append(f"{_percent(errors['fresh_seeds'])} on fresh seeds")
-    if errors["left_out"] is not None:
-        said.append(f"{_percent(errors['left_out'])} of schemes left out and refitted")
-    if errors["noise_floor"] is not None:
-        said.append(f"{_percent(errors['noise_floor'])} is the noise floor of the table")
-    lines.append("mean error of throughput and delay: " + ("; ".join(said) or "none, the table has neither"))
-    admitted = [one["feature"] for one in found["features"] if one["admitted"]]
-    for one in found["features"]:
-        if one["admitted"]:
-            lines.append(
-                f"{one['feature']} is admitted: the expected error of schemes left out falls from"
-                f" {_percent(one['before'])} to {_percent(one['after'])}"
-            )
-    others = sorted({one["feature"] for one in found["features"]} - set(admitted))
+    path, errors = result.path, result.errors
+    lines = [f"{path.link} link, " + ", ".join(f"{_name(name)} {text}" for name, text in path.words.items())]
+    parts = []
+    if errors.fresh_seeds is not None:
+        parts.append(f"{_percent(errors.fresh_seeds)} on fresh seeds")
+    if errors.left_out is not None:
+        parts.append(f"{_percent(errors.left_out)} of schemes left out and refitted")
+    if errors.noise_floor is not None:
+        parts.append(f"{_percent(errors.noise_floor)} is the noise floor of the table")
+    lines.append("mean error of throughput and delay: " + ("; ".join(parts) or "none, the table has neither"))
+    admitted = [trial for trial in result.features if trial.admitted]
+    lines += [
+        f"{trial.feature} is admitted: the expected error of schemes left out falls from"
+        f" {_percent(trial.before)} to {_percent(trial.after)}"
+        for trial in admitted
+    ]
+    others = sorted({trial.feature for trial in result.features} - {trial.feature for trial in admitted})
     if others:
         lines.append(f"tried, and not admitted: {', '.join(others)}")
-    if found["features_not_tried"]:
-        lines.append(f"features not tried: {found['features_not_tried']}")
-    if found["budget_used_up"]:
+    if result.features_not_tried:
+        lines.append(f"features not tried: {result.features_not_tried}")
+    if result.budget_used_up:
         lines.append("the budget ended before the search had settled; a larger one may do better")
-    strange = [one["name"] for one in found["schemes"] if one["explained"] is False]
+    strange = [scheme.name for scheme in result.schemes if scheme.explained is False]
     if strange:
         lines.append(f"no path on which the others fit explains {', '.join(strange)}")
-    lines += _own_rates(found)
-    lines += [f"{name} is left out: {why}" for name, why in found["left_out_of_the_table"].items()]
+    lines += _own_rates(result)
+    lines += [f"{name} is left out: {why}" for name, why in result.left_out_of_the_table.items()]
     return lines
 
 
-def _own_rates(found: Mapping[str, Any]) -> list[str]:
+def _own_rates(result: Calibration) -> list[str]:
     """The part of the error that a separate rate for each scheme would explain."""
-    error = found["errors"]["own_rates"]
+    error = result.errors.own_rates
     if error is None:
         return []
-    factors = {one["name"]: one["own_rate_factor"] for one in found["schemes"] if one["own_rate_factor"]}
+    factors = {scheme.name: scheme.own_rate_factor for scheme in result.schemes if scheme.own_rate_factor}
     away = sorted((factor, name) for name, factor in factors.items() if abs(factor - 1) > _OWN_RATE)
     # The end of the range only shows that the rate is not the difference.
-    listed = ", ".join(f"{name} {factor:g}" for factor, name in away if factor not in (RATES[0], RATES[-1]))
+    names = ", ".join(f"{name} {factor:g}" for factor, name in away if factor not in (RATES[0], RATES[-1]))
     return [
         f"if the path had carried more or less while each scheme ran: {_percent(error)}"
-        + (f", at these multiples of the rate: {listed}" if listed else "")
+        + (f", at these multiples of the rate: {names}" if names else "")
     ]
 
 
@@ -277,28 +290,25 @@ def _name(name: str) -> str:
     return {"backward": "delay of acknowledgements, of that of data,"}.get(name, name)
 
 
-def rows(found: Mapping[str, Any]) -> list[list[str]]:
+def rows(result: Calibration) -> list[list[str]]:
     """The table of errors: scheme, measured and reproduced throughput, delay and loss, error, error left
     out, explained."""
     lines = []
-    for scheme in found["schemes"]:
-        for flow in dict.fromkeys(one["flow"] for one in scheme["values"]):
-            of = {one["quantity"]: one for one in scheme["values"] if one["flow"] == flow}
-            sides = []
-            for quantity in (THROUGHPUT, DELAY, LOSS):
-                one = of.get(quantity)
-                sides.append(f"{_shown(one, 'measured')} / {_shown(one, 'reproduced')}" if one else "")
-            name = scheme["name"] if flow == "all" else f"{scheme['name']}, flow {flow}"
-            explained = {None: "", True: "yes", False: "no"}[scheme["explained"]]
-            lines.append(
-                [name, *sides, _percent(scheme["error"]), _percent(scheme["left_out_error"]), explained]
-            )
+    for scheme in result.schemes:
+        for flow, values in scheme.flows.items():
+            sides = [_sides(values.get(quantity)) for quantity in (THROUGHPUT, DELAY, LOSS)]
+            name = scheme.name if flow == "all" else f"{scheme.name}, flow {flow}"
+            errors = (_percent(scheme.error), _percent(scheme.left_out_error))
+            lines.append([name, *sides, *errors, _explained(scheme)])
     return lines
 
 
-def _shown(one: Mapping[str, Any], side: str) -> str:
-    value = one[side]
-    return "-" if value is None else f"{value * _SCALES[one['quantity']]:.3g}"
+def _sides(value: Reproduction | None) -> str:
+    if value is None:
+        return ""
+    scale = _SCALES[value.quantity]
+    reproduced = "-" if value.reproduced is None else f"{value.reproduced * scale:.3g}"
+    return f"{value.measured * scale:.3g} / {reproduced}"
 
 
 def _percent(value: float | None) -> str:

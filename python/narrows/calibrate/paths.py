@@ -154,9 +154,9 @@ class Path:
     trace: TraceFile | None = None
 
     def __getitem__(self, name: str) -> float:
-        found = self.values.get(name, PARAMETERS[name].neutral)
-        assert found is not None
-        return found
+        value = self.values.get(name, PARAMETERS[name].neutral)
+        assert value is not None
+        return value
 
     @property
     def features(self) -> list[str]:
@@ -167,7 +167,7 @@ class Path:
             if self[one.parameters[0].name] != one.parameters[0].neutral
         ]
 
-    def said(self) -> dict[str, str]:
+    def words(self) -> dict[str, str]:
         """The values in words, by the names of parameters."""
         from narrows.scenario.quantity import show
 
@@ -181,10 +181,10 @@ class Path:
 
         names = [one.name for one in BASIC]
         names += [one.name for feature in self.features for one in FEATURES[feature].parameters]
-        found = {name: text(name) for name in names}
+        words = {name: text(name) for name in names}
         if self.unit == BYTES:
-            found["queue"] = show("bytes", int(self["queue"]) * PACKET_BYTES)
-        return found
+            words["queue"] = show("bytes", int(self["queue"]) * PACKET_BYTES)
+        return words
 
 
 @dataclass(frozen=True)
@@ -208,12 +208,12 @@ def scenario_text(
     path: Path, work: Workload, *, runs: int, seed: int, title: str = "", head: Sequence[str] = ()
 ) -> str:
     """The scenario of a path, as YAML. `head` are lines of comment before it."""
-    said = path.said()
+    words = path.words()
     has = path.features
-    rate = said["rate"]
-    packet = f", packet: {said['grant']}" if "grants" in has else ""
+    rate = words["rate"]
+    packet = f", packet: {words['grant']}" if "grants" in has else ""
     if "drift" in has:
-        drift = f"deviation: {said['deviation']}, time: {said['time']}{packet}"
+        drift = f"deviation: {words['deviation']}, time: {words['time']}{packet}"
         rate = f"{{poissondrift: {{rate: {rate}, {drift}}}}}"
         key = "path.forward.0.rate.poissondrift.rate"
     elif path.trace is not None:
@@ -226,20 +226,21 @@ def scenario_text(
         rate, key = f"{{poisson: {rate}}}", "path.forward.0.rate.poisson"
     else:
         key = "path.forward.0.rate"
-    forward = [f"{{rate: {rate}, queue: {{droptail: {said['queue']}}}}}"]
+    forward = [f"{{rate: {rate}, queue: {{droptail: {words['queue']}}}}}"]
     if "holds" in has:
         # Begins within the first seconds, and not together with the first flow.
         start = int(0.37 * path["every"])
         forward.append(
-            f"{{outage: {{start: {start} ns, length: {said['hold']}, period: {said['every']}, mode: hold}}}}"
+            f"{{outage: {{start: {start} ns, length: {words['hold']}, period: {words['every']},"
+            " mode: hold}}"
         )
     if path["loss"] > 0:
-        forward.append(_loss(path, said, bursts="burst-loss" in has))
+        forward.append(_loss(path, words, bursts="burst-loss" in has))
     if "jitter" in has:
-        forward.append(f"{{jitter: {{law: truncated, spread: {said['jitter']}, mean: 0 ms}}}}")
-    forward.append(f"{{delay: {said['delay']}}}")
+        forward.append(f"{{jitter: {{law: truncated, spread: {words['jitter']}, mean: 0 ms}}}}")
+    forward.append(f"{{delay: {words['delay']}}}")
     back = int(path["delay"] * path["backward"])
-    interval = work.interval + (f" +- {said['offset']}" if "start-offsets" in has else "")
+    interval = work.interval + (f" +- {words['offset']}" if "start-offsets" in has else "")
     flows = f"{{count: {work.flows}, interval: {interval}}}" if work.flows > 1 else "{count: 1}"
     lines = [f"# {line}".rstrip() for line in head]
     lines += ["schema: narrows/scenario/1"]
@@ -261,16 +262,16 @@ def scenario_text(
         f"seed: {seed}",
     ]
     if "capacity-per-run" in has:
-        middle, deviation = said["rate"], _rate(path["rate"] * path["spread"])
+        middle, deviation = words["rate"], _rate(path["rate"] * path["spread"])
         if path.trace is not None:
             middle, deviation = scale, f"{float(scale) * path['spread']:.{_DIGITS}g}"
         lines += ["draw:", f"  {key}: {{normal: [{middle}, {deviation}]}}"]
     return "\n".join(lines) + "\n"
 
 
-def _loss(path: Path, said: Mapping[str, str], *, bursts: bool) -> str:
+def _loss(path: Path, words: Mapping[str, str], *, bursts: bool) -> str:
     if not bursts:
-        return f"{{loss: {said['loss']}}}"
+        return f"{{loss: {words['loss']}}}"
     # In the long run a share p / (p + r) of the packets meets the bad state, in runs of 1 / r.
     leaving = 1 / path["burst"]
     entering = leaving * path["loss"] / (1 - path["loss"])

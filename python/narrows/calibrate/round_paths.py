@@ -50,7 +50,7 @@ def near(path: Path) -> list[Path]:
         found.append(replace(path, values={**path.values, **basic}))
         if path.features:
             found.append(replace(path, values=basic))
-    return [one for one in found if one.said() != path.said()]
+    return [round_path for round_path in found if round_path.words() != path.words()]
 
 
 def likeliest(paths: Sequence[Path], path: Path, count: int) -> list[Path]:

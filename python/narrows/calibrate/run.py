@@ -19,6 +19,7 @@ from narrows.calibrate.table import DELAY, LOSS, METRICS, THROUGHPUT, Table, rea
 from narrows.calibrate.targets import Targets, floor_of, targets_of
 from narrows.campaign import sealing, signals
 from narrows.campaign.store import read_json, write_atomically
+from narrows.documents.calibration import Calibration
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.locks import FolderLock
@@ -53,7 +54,7 @@ def merged(path: Path | None, written: Mapping[str, str | None], others: Map) ->
     )
 
 
-def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object]) -> dict[str, Any]:
+def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object]) -> Calibration:
     """Calibrates, or completes an interrupted calibration; returns the content of results.json. `watch`
     receives the current step and the share of the budget that is used."""
     _need_scipy()
@@ -88,7 +89,7 @@ class Known:
     trace: TraceFile | None
 
 
-def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], known: Known) -> dict[str, Any]:
+def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], known: Known) -> Calibration:
     stage = ""
     search: Search | None = None
 

@@ -187,7 +187,7 @@ class Simulator:
         entry = {
             "key": pending.key,
             "link": pending.wanted.path.link,
-            "path": pending.wanted.path.said(),
+            "path": pending.wanted.path.words(),
             "runs": pending.wanted.runs,
             "seed": pending.wanted.seed,
             "seconds": round(seconds, 3),

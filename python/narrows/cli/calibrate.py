@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
+
+if TYPE_CHECKING:
+    from narrows.documents.calibration import Calibration
 
 
 @command(example="narrows calibrate table.csv --map names.yaml --time '30 s' -o path")
@@ -111,6 +114,7 @@ def calibrate(
     from narrows.calibrate.table import LOSS
     from narrows.cli.common import budget_of, print_json
     from narrows.cli.stage_bar import StageBar
+    from narrows.documents.data import to_data
     from narrows.errors import DataError, UsageError
     from narrows.sweep.engines import usable_processors
     from narrows.traces import find
@@ -126,10 +130,10 @@ def calibrate(
     except DataError as error:
         raise UsageError(str(error)) from None
     written: dict[str, str | None] = {}
-    for one in scheme or []:
-        name, equals, entry = one.rpartition("=") if "{" not in one else one.partition("=")
+    for text in scheme or []:
+        name, equals, entry = text.rpartition("=") if "{" not in text else text.partition("=")
         if not equals or not name.strip() or not entry.strip():
-            raise UsageError(f'--scheme takes NAME=SCHEME such as "TCP Cubic=cubic-linux", not "{one}"')
+            raise UsageError(f'--scheme takes NAME=SCHEME such as "TCP Cubic=cubic-linux", not "{text}"')
         written[name.strip()] = None if entry.strip() in ("null", "~") else entry.strip()
     folder = output or Path("results") / f"calibrate-{source.resolve().stem}"
     asked = Asked(
@@ -145,23 +149,23 @@ def calibrate(
         def watch(stage: str, share: float) -> None:
             bar.show("calibrate", share, 1.0, stage + bar.time_left(share))
 
-        found = run(asked, folder, watch)
+        result = run(asked, folder, watch)
     if as_json:
-        print_json({"folder": str(folder), **found})
+        print_json({"folder": str(folder), **to_data(result)})
     else:
-        _print(found, folder)
+        _print(result, folder)
 
 
-def _print(found: dict[str, Any], folder: Path) -> None:
+def _print(result: Calibration, folder: Path) -> None:
     from narrows.calibrate.output import answer, rows
     from narrows.console import say, stdout_console, table
 
     console = stdout_console()
-    for line in answer(found):
+    for line in answer(result):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
     titles = ("scheme", "Mbit/s", "p95 ms", "loss %", "error", "left out", "explained")
     shown = table(*titles, whole=("error", "left out"), right=("error", "left out"))
-    for row in rows(found):
+    for row in rows(result):
         shown.add_row(*row)
     console.print(shown)
     console.print("measured / reproduced, on fresh seeds", highlight=False)

@@ -101,7 +101,7 @@ def schema(
         option(
             "--document",
             metavar="NAME",
-            help="Print the JSON Schema of a document: results, comparison, hunt, lab-report.",
+            help="Print the JSON Schema of a document: results, comparison, calibration, hunt, lab-report.",
         ),
     ] = None,
     elements: Annotated[

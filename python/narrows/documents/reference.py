@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from narrows.documents import comparison, hunt, laboratory, results
+from narrows.documents import calibration, comparison, hunt, laboratory, results
 from narrows.documents.data import Part
 
 #: The table of formats in the guide is between these lines.
@@ -30,6 +30,7 @@ class Format:
 FORMATS = {
     "results": Format(results.FORMAT, "`results.json`", results.Results),
     "comparison": Format(comparison.FORMAT, "`narrows compare DIR --json`", comparison.Comparison),
+    "calibration": Format(calibration.FORMAT, "`results.json` of a calibration", calibration.Calibration),
     "hunt": Format(hunt.FORMAT, "`hunt.json`", hunt.HuntReport),
     "lab-report": Format(laboratory.FORMAT, "`comparison.json` of a laboratory", laboratory.LabReport),
 }
