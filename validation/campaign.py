@@ -19,12 +19,12 @@ from narrows.campaign.plan import Plan
 from narrows.campaign.planes import Plane
 from narrows.campaign.progress import ProgressView
 from narrows.campaign.store import CampaignFolder, read_document
+from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError
 from narrows.scenario import Loaded, cells_of, loads
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import Cell
 
-INVALID = "invalid"
 #: The scenario that the campaign.json names; each cell has its own.
 _FRAME = """\
 schema: narrows/scenario/1
@@ -60,12 +60,12 @@ def kept(path: Path) -> CampaignFolder | None:
     return CampaignFolder(path, document) if document["versions"]["narrows"] == __version__ else None
 
 
-def finished(folder: CampaignFolder | None) -> dict[str, dict[str, Any]]:
+def finished(folder: CampaignFolder | None) -> dict[str, CellEntry]:
     """The entries of all finished cells whose records are there, by their names."""
     if folder is None:
         return {}
-    there = (one for one in folder.cells if one["state"] == "finished")
-    return {one["id"]: one for one in there if folder.cell_dir(one["id"]).is_dir()}
+    there = (one for one in folder.cells if one.is_finished)
+    return {one.id: one for one in there if folder.cell_dir(one.id).is_dir()}
 
 
 def run_cells(
@@ -89,7 +89,7 @@ def run_cells(
         loaded = Loaded(frame, Path("validation"), "", [])
         folder = CampaignFolder.create(path, loaded, plan, agent.doctor(), versions, sys.argv)
     try:
-        missing = [cell for cell in plan.cells if folder.entry(cell.id)["state"] != "finished"]
+        missing = [cell for cell in plan.cells if not folder.entry(cell.id).is_finished]
         workers = plane.workers(len(missing))
         if missing:
             with ProgressView(console, 0, len(missing), workers, each_s) as view:

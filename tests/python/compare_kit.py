@@ -25,7 +25,8 @@ from narrows.campaign.results import metric_list
 from narrows.cli.all_commands import app
 from narrows.comparison.document import Request
 from narrows.comparison.document import compare as typed
-from narrows.documents.data import to_data
+from narrows.documents.campaign import CellEntry
+from narrows.documents.data import from_data, to_data
 from narrows.documents.results import FORMAT, Results, Skipped
 from narrows.errors import NarrowsError
 from results_kit import made_row
@@ -120,6 +121,7 @@ def campaign(
         **(document or {}),
     }
     (folder / "campaign.json").write_text(json.dumps(content))
+    entries = from_data(cells, list[CellEntry])
     made = Results(
         format=FORMAT,
         scenario="made-up",
@@ -127,7 +129,7 @@ def campaign(
         metrics=metrics,
         rows=rows,
         digests={},
-        summary=results._summaries(list(schemes), cells, rows, metrics, Columns(content)),
+        summary=results._summaries(list(schemes), entries, rows, metrics, Columns(content)),
         skipped=[Skipped(scheme=name, reason=why) for name, why in (skipped or {}).items()],
     )
     (folder / "results.json").write_text(json.dumps(to_data(made)))

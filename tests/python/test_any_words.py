@@ -195,7 +195,7 @@ def test_a_campaign_that_is_planned_can_be_read_again(text: str) -> None:
     resolved = loaded.scenario.to_json()
     assert read.document["scenario"]["resolved"] == json.loads(json.dumps(resolved))
     assert read.document["scenario"]["written"] == text
-    assert [(one["id"], one["scheme"]) for one in read.cells] == [
+    assert [(entry.id, entry.scheme) for entry in read.cells] == [
         (cell.id, cell.scheme) for cell in plan.cells
     ]
     assert all(word.strip() == word and not any(map(is_hidden, word)) for word in words_of(resolved))

@@ -302,7 +302,7 @@ def test_interrupted_campaigns_complete_each_other(tmp_path: Path) -> None:
         folder = simulate(tmp_path / name, LOSSY)
         shutil.rmtree(folder / "cells" / lost)
         opened = CampaignFolder.read(folder)
-        opened.entry(lost).update(state="pending", verdict=None, digest=None)
+        opened.change(lost, state="pending", verdict=None, digest=None)
         opened.save()
     document = merged(tmp_path, "a", "b")
     assert [cell["state"] for cell in document["cells"]] == ["finished"] * 4

@@ -55,8 +55,8 @@ def imported(tmp_path: Path, *files: Path, choice: Choice | None = None) -> list
     done = import_files("pcapng", list(files), tmp_path / "c", choice=choice)
     runs = []
     for entry in done.folder.cells:
-        cell = done.folder.cell_dir(entry["id"])
-        rows = [row for row in done.results.rows if (row.scheme, row.run) == (entry["scheme"], entry["run"])]
+        cell = done.folder.cell_dir(entry.id)
+        rows = [row for row in done.results.rows if (row.scheme, row.run) == (entry.scheme, entry.run)]
         runs.append(Run(json.loads((cell / "run.json").read_text()), rows, cell))
     return runs
 

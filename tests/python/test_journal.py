@@ -271,7 +271,7 @@ def test_what_a_cell_costs_does_not_grow_with_the_number_of_cells(
 def test_lists_of_campaigns_take_the_journal_into_account(killed: Lab) -> None:
     found = opened(killed.out)
     assert found.folder is not None
-    assert sum(cell["state"] == "finished" for cell in found.folder.cells) >= 3
+    assert sum(cell.is_finished for cell in found.folder.cells) >= 3
 
 
 def test_the_disk_is_asked_once_a_second_and_not_for_each_line(

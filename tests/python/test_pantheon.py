@@ -190,7 +190,7 @@ def test_a_flaw_is_told_with_its_line_and_read_up_to_when_asked(data: Path, tmp_
         import_folder(read_source(data), tmp_path / "none")
     (data / "cubic_datalink_run2.log").write_text(events(constant(2.0)))
     done = import_folder(read_source(data), tmp_path / "rest", lenient=True)
-    assert [cell["state"] for cell in done.folder.cells] == ["failed", "finished"]
+    assert [cell.state for cell in done.folder.cells] == ["failed", "finished"]
 
 
 def test_runs_that_do_not_count_are_shown_as_such(data: Path, tmp_path: Path) -> None:
@@ -198,18 +198,18 @@ def test_runs_that_do_not_count_are_shown_as_such(data: Path, tmp_path: Path) ->
     (data / "sprout_datalink_run1.log").write_text(events([]))
     done = import_folder(read_source(data), tmp_path / "out")
     assert done.exit_code == 6
-    states = {cell["id"]: (cell["state"], cell["verdict"]) for cell in done.folder.cells}
+    states = {cell.id: (cell.state, cell.verdict) for cell in done.folder.cells}
     assert states == {
         "cubic-r1": ("finished", "invalid"),
         "sprout-r1": ("failed", None),
         "vegas-r1": ("failed", None),
     }
-    why = {cell["id"]: (cell["error"] or {}).get("message") for cell in done.folder.cells}
+    why = {cell.id: cell.error_message for cell in done.folder.cells}
     assert why["sprout-r1"] == "no packet was logged, so the run is void"
     assert "there is no vegas_datalink_run1.log" in str(why["vegas-r1"])
     assert summarise("cubic", [run_json(tmp_path / "out")])[0].throughput_mbps == "N/A"
     only = import_folder(read_source(data, wanted=["cubic"]), tmp_path / "only")
-    assert [cell["id"] for cell in only.folder.cells] == ["cubic-r1"]
+    assert [cell.id for cell in only.folder.cells] == ["cubic-r1"]
     with pytest.raises(NarrowsError, match="has no scheme reno; it has cubic, sprout, vegas"):
         read_source(data, wanted=["reno"])
 

@@ -77,7 +77,7 @@ def test_numbers_stay_the_same_however_often_they_go_out_and_in(tmp_path: Path, 
         source, campaign = tmp_path / f"data{trip}", tmp_path / f"campaign{trip}"
         done = import_folder(read_source(source), campaign)
         assert done.exit_code == 0
-        cells = {entry["id"]: run_json(campaign, entry["id"]) for entry in done.folder.cells}
+        cells = {entry.id: run_json(campaign, entry.id) for entry in done.folder.cells}
         told = {cell: (run["pantheon"]["text"], run["verdict"], run["clock"]) for cell, run in cells.items()}
         target = tmp_path / f"data{trip + 1}"
         assert export_campaign(done.folder, target, lambda _: None) == 4
@@ -370,7 +370,6 @@ def test_an_import_needs_neither_figures_nor_scenarios(data: Path, tmp_path: Pat
 def test_an_export_writes_into_its_folder_only(data: Path, tmp_path: Path) -> None:
     """Whatever a campaign says, names of schemes become names of files in the one folder."""
     done = import_folder(read_source(data), tmp_path / "in")
-    entry: dict[str, Any] = done.folder.cells[0]
-    entry["scheme"] = "pantheon:../../elsewhere"
+    done.folder.change(done.folder.cells[0].id, scheme="pantheon:../../elsewhere")
     export_campaign(done.folder, tmp_path / "out", lambda _: None)
     assert (tmp_path / "out" / "elsewhere_datalink_run1.log").is_file()

@@ -438,11 +438,11 @@ def test_failed_cells_are_tried_again_at_the_end_of_their_round(tmp_path: Path) 
         *("cubic-r2", "linux-bbr-r2", "linux-bbr-r2", "linux-bbr-r2"),
         "after 2",
     ]
-    entries = {entry["id"]: entry for entry in made.cells}
-    assert (entries["cubic-r1"]["state"], entries["cubic-r1"]["attempts"]) == ("finished", 2)
-    assert [one["message"] for one in entries["cubic-r1"]["failures"]] == ["the path was cut"]
-    assert (entries["linux-bbr-r2"]["state"], entries["linux-bbr-r2"]["attempts"]) == ("failed", 3)
-    assert "failures" not in entries["cubic-r2"]
+    entries = {entry.id: entry for entry in made.cells}
+    assert (entries["cubic-r1"].state, entries["cubic-r1"].attempts) == ("finished", 2)
+    assert [failure.message for failure in entries["cubic-r1"].failures] == ["the path was cut"]
+    assert (entries["linux-bbr-r2"].state, entries["linux-bbr-r2"].attempts) == ("failed", 3)
+    assert "failures" not in made.content_of("cubic-r2")
     stored = read_document(made.path)
     assert [(one["round"], one["when"], "error" in one) for one in stored["rounds"]] == [
         (1, "before", False),
@@ -472,7 +472,7 @@ def test_a_campaign_stops_when_the_other_host_vanishes_if_asked(tmp_path: Path) 
     with pytest.raises(NarrowsError, match="it is gone; run the same command again"):
         Executor(made, plane, Quiet()).run(cells)
     assert plane.order == ["before 1", "cubic-r1", "linux-bbr-r1"]
-    assert [entry["state"] for entry in made.cells] == ["finished", "pending", "pending", "pending"]
+    assert [entry.state for entry in made.cells] == ["finished", "pending", "pending", "pending"]
 
 
 class Together(FakePlane):

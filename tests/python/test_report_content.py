@@ -17,6 +17,7 @@ from campaign_kit import edited
 from narrows import _native, report
 from narrows.analysis import attempts
 from narrows.analysis.checks import counted
+from narrows.documents.campaign import CellEntry, Failure
 from narrows.report import document, tables
 from narrows.report.data import load
 from narrows.report.packed import unpack
@@ -169,9 +170,9 @@ def test_attempts_that_failed_before_a_run_succeeded_are_told(doc: dict[str, Any
     assert dict(doc["facts"])["Runs"].endswith("1 scheme skipped, 1 failed attempt")
 
 
-def failing(scheme: str, run: int, messages: list[str], state: str = "finished") -> dict[str, Any]:
-    failures = [{"message": message} for message in messages]
-    return {"id": f"{scheme}-{run}", "scheme": scheme, "run": run, "state": state, "failures": failures}
+def failing(scheme: str, run: int, messages: list[str], state: str = "finished") -> CellEntry:
+    failures = [Failure(message=message) for message in messages]
+    return CellEntry(id=f"{scheme}-{run}", scheme=scheme, run=run, state=state, failures=failures)
 
 
 def test_failed_attempts_are_summed_by_scheme() -> None:
@@ -179,7 +180,7 @@ def test_failed_attempts_are_summed_by_scheme() -> None:
         failing("reno", 2, ["it is gone.", "no room"]),
         failing("copa", 1, ["it is gone"], state="pending"),
         failing("reno", 1, ["it is gone"]),
-        {"id": "cubic-1", "scheme": "cubic", "run": 1, "state": "finished"},
+        failing("cubic", 1, []),
     ]
     assert attempts.sentences(cells, ["copa", "cubic", "reno"]) == [
         "1 attempt of copa failed, and the run is still to be made (run 1): it is gone.",

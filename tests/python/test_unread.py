@@ -34,7 +34,7 @@ def test_a_run_of_which_parts_matter_is_degraded_and_says_how_many(tmp_path: Pat
     said: list[str] = []
     runs = [a_run(FRAGMENTS, ARP), a_run(ARP), a_run()]
     done = import_runs("ss", runs, tmp_path / "c", name="x", argv=[], say=said.append)
-    assert [cell["verdict"] for cell in done.folder.cells] == ["degraded", "ok", "ok"]
+    assert [cell.verdict for cell in done.folder.cells] == ["degraded", "ok", "ok"]
     partly = "The numbers rest on a part of what was logged; not read: fragments without ports (400)."
     unread = "Not read, without effect on the numbers: ARP frames (3)."
     assert reasons_of(tmp_path / "c", "cubic-r1") == [

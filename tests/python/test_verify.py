@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from narrows.agent.cell import CellOutcome
+from narrows.documents.campaign import CellEntry
 from narrows.scenario import cells_of, loads, registry
 from validation.campaign import cell_of
 from validation.schemes import emulate, fluid, grid, pairs, verdict
@@ -222,6 +223,10 @@ class _Run:
         raise AssertionError
 
 
+def _entry(cell: emulate.GridCell, verdict: str) -> CellEntry:
+    return CellEntry(id=cell.cell.id, scheme="reno", run=1, state="finished", verdict=verdict)
+
+
 @pytest.mark.parametrize(
     ("verdicts", "attempts", "word"),
     [(["ok"], 1, "ok"), (["invalid", "degraded"], 2, "degraded"), (["invalid"] * 4, 3, "invalid")],
@@ -239,7 +244,7 @@ def test_spoiled_runs_are_repeated_and_never_used(
     assert run.run().state == "finished"
     assert len(verdicts) - len(left) == attempts
     assert json.loads((out / "run.json").read_text())["verdict"] == word
-    entry = {"id": cell.cell.id, "verdict": word, "reasons": []}
+    entry = _entry(cell, word)
     ran = emulate.gather([cell], {cell.cell.id: entry}, tmp_path)
     assert ran is not None and ran.verdict == word
     assert bool(emulate.measured([ran], cell.grid_paths)) == (word != "invalid")
@@ -248,11 +253,11 @@ def test_spoiled_runs_are_repeated_and_never_used(
 
 def test_what_is_too_much_for_the_machine_is_run_in_halves() -> None:
     (cell,) = emulate.cells_of_run("reno", _PLACES, 5, 1)
-    entries = {cell.cell.id: {"verdict": "invalid"}}
+    entries = {cell.cell.id: _entry(cell, "invalid")}
     first, second = cell.parts(entries)
     assert first.grid_paths + second.grid_paths == _PLACES
-    assert cell.parts({cell.cell.id: {"verdict": "degraded"}}) == [cell]
-    entries[first.cell.id] = {"verdict": "invalid"}
+    assert cell.parts({cell.cell.id: _entry(cell, "degraded")}) == [cell]
+    entries[first.cell.id] = _entry(first, "invalid")
     assert [len(part.grid_paths) for part in cell.parts(entries)] == [1, 1, 2]
 
 

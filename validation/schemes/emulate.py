@@ -17,8 +17,9 @@ from narrows import _native
 from narrows.agent.cell import CellOutcome
 from narrows.agent.location import Location
 from narrows.campaign.planes import LocalPlane, Means, Progress, Run
+from narrows.documents.campaign import INVALID, CellEntry
 from narrows.scenario.model import Cell
-from validation.campaign import INVALID, cell_of
+from validation.campaign import cell_of
 from validation.schemes.compare import Measured
 from validation.schemes.grid import PACKET, GridPath, groups, scenario
 
@@ -53,10 +54,10 @@ class GridCell:
         """The cell as the agent takes it."""
         return cell_of(scenario(self.scheme, self.grid_paths, self.seconds, self.seed))
 
-    def parts(self, entries: dict[str, dict[str, Any]]) -> list[GridCell]:
+    def parts(self, entries: dict[str, CellEntry]) -> list[GridCell]:
         """Itself, or halves of it where it was too much for the machine, by the cells that have finished."""
         entry = entries.get(self.cell.id)
-        if entry is not None and entry["verdict"] == INVALID and len(self.grid_paths) > 1:
+        if entry is not None and entry.verdict == INVALID and len(self.grid_paths) > 1:
             return [part for half in self.halves() for part in half.parts(entries)]
         return [self]
 
@@ -175,16 +176,16 @@ class GridResult:
         return self.verdict != INVALID
 
 
-def gather(cells: list[GridCell], entries: dict[str, dict[str, Any]], folder: Path) -> GridResult | None:
+def gather(cells: list[GridCell], entries: dict[str, CellEntry], folder: Path) -> GridResult | None:
     """One run from its finished cells; None unless there is one for each path."""
     found = [entries.get(cell.cell.id) for cell in cells]
     known = [entry for entry in found if entry is not None]
     if len(known) < len(cells):
         return None
-    numbers = [json.loads((folder / "cells" / one["id"] / NUMBERS).read_text("utf-8")) for one in known]
+    numbers = [json.loads((folder / "cells" / one.id / NUMBERS).read_text("utf-8")) for one in known]
     return GridResult(
-        max((str(one["verdict"]) for one in known), key=_ORDER.index),
-        [str(reason.get("text")) for one in known for reason in one["reasons"]],
+        max((str(one.verdict) for one in known), key=_ORDER.index),
+        [str(reason.text) for one in known for reason in one.reasons],
         [flow for one in numbers for flow in one["flows"]],
         [window for one in numbers for window in one["windows"]],
     )

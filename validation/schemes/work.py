@@ -227,8 +227,8 @@ def _emulate(
             missing.update({cell.scheme: str(error) for cell in left if cell.scheme not in missing})
             folder = kept(path)
     for entry in folder.cells if folder is not None else ():
-        if entry["state"] == "failed":
-            missing.setdefault(entry["scheme"], entry["error"]["message"])
+        if entry.state == "failed":
+            missing.setdefault(entry.scheme, entry.error_message)
     return folder
 
 

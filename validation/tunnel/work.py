@@ -17,6 +17,7 @@ from narrows.agent.location import Location
 from narrows.campaign.peers import Stopped
 from narrows.campaign.planes import Progress, Run
 from narrows.campaign.progress import show_time
+from narrows.documents.campaign import CellEntry
 from narrows.errors import UnavailableError, UsageError
 from narrows.scenario.model import Cell
 from validation.campaign import cell_of, finished, kept, run_cells
@@ -163,9 +164,7 @@ def work(options: Options, agent: Location, folder: Path, console: Console) -> O
     return outcome
 
 
-def _outcome(
-    options: Options, cells: dict[Job, Cell], entries: dict[str, dict[str, Any]], path: Path
-) -> Outcome:
+def _outcome(options: Options, cells: dict[Job, Cell], entries: dict[str, CellEntry], path: Path) -> Outcome:
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {
         scheme: {where.name: [] for where in options.setups()} for scheme in options.schemes
     }

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows.documents.campaign import PENDING, CellEntry
 from narrows.documents.data import to_data
 from narrows.documents.results import Results
 from narrows.text import distinct_names
@@ -21,43 +22,42 @@ if TYPE_CHECKING:
 _NAMED = 3
 _RUNS = 8
 
-Entry = Mapping[str, Any]
 
-
-def failed(cells: Iterable[Entry]) -> list[dict[str, Any]]:
-    """The cells that have such attempts, each with all of them, as one JSON document may tell them."""
-    return [
-        {key: cell.get(key) for key in ("scheme", "run", "state")}
-        | {"cell": cell.get("id"), "failures": list(cell["failures"])}
-        for cell in cells
-        if cell.get("failures")
-    ]
-
-
-def with_failed(results: Results, cells: Iterable[Entry]) -> dict[str, Any]:
+def to_document(results: Results, cells: Iterable[CellEntry]) -> dict[str, Any]:
     """Results as `results.json` has them, with these attempts, which are not of the records and so not in
     it."""
-    attempts = failed(cells)
+    attempts = [
+        {
+            "scheme": cell.scheme,
+            "run": cell.run,
+            "state": cell.state,
+            "cell": cell.id,
+            "failures": to_data(cell.failures),
+        }
+        for cell in cells
+        if cell.failures
+    ]
     plain: dict[str, Any] = to_data(results)
     return plain | ({"failed_attempts": attempts} if attempts else {})
 
 
-def count(cells: Iterable[Entry]) -> int:
+def count(cells: Iterable[CellEntry]) -> int:
     """The number of such attempts."""
-    return sum(len(one["failures"]) for one in failed(cells))
+    return sum(len(cell.failures) for cell in cells)
 
 
-def sentences(cells: Iterable[Entry], schemes: Sequence[str]) -> list[str]:
+def sentences(cells: Iterable[CellEntry], schemes: Sequence[str]) -> list[str]:
     """One sentence for each scheme that has such attempts, in the order of `schemes`: how many, of which
     runs, and why they failed."""
     place = {scheme: number for number, scheme in enumerate(schemes)}
-    grouped: dict[tuple[str, bool], list[dict[str, Any]]] = {}
-    for one in sorted(failed(cells), key=lambda one: (place.get(one["scheme"], len(place)), one["run"] or 0)):
-        grouped.setdefault((str(one["scheme"]), one["state"] == "pending"), []).append(one)
-    return [_sentence(scheme, waits, found) for (scheme, waits), found in grouped.items()]
+    grouped: dict[tuple[str, bool], list[CellEntry]] = {}
+    for cell in sorted(cells, key=lambda cell: (place.get(cell.scheme, len(place)), cell.run)):
+        if cell.failures:
+            grouped.setdefault((cell.scheme, cell.state == PENDING), []).append(cell)
+    return [_sentence(scheme, waits, tried) for (scheme, waits), tried in grouped.items()]
 
 
-def print_attempts(console: Console, campaigns: Sequence[tuple[Path, Results, Iterable[Entry]]]) -> None:
+def print_attempts(console: Console, campaigns: Sequence[tuple[Path, Results, Iterable[CellEntry]]]) -> None:
     """These sentences for campaigns, each with its folder, its results and its cells."""
     names = distinct_names([path.resolve() for path, _, _ in campaigns])
     for name, (_, results, cells) in zip(names, campaigns, strict=True):
@@ -67,11 +67,11 @@ def print_attempts(console: Console, campaigns: Sequence[tuple[Path, Results, It
             console.print(f"{before}{sentence}", soft_wrap=True)
 
 
-def _sentence(scheme: str, waits: bool, found: list[dict[str, Any]]) -> str:
+def _sentence(scheme: str, waits: bool, cells: list[CellEntry]) -> str:
     whys = Counter(
-        str(failure.get("message") or "no reason was recorded").rstrip(". ")
-        for one in found
-        for failure in one["failures"]
+        (failure.message or "no reason was recorded").rstrip(". ")
+        for cell in cells
+        for failure in cell.failures
     )
     number = whys.total()
     if waits:
@@ -79,11 +79,11 @@ def _sentence(scheme: str, waits: bool, found: list[dict[str, Any]]) -> str:
     else:
         became = "failed and was made again" if number == 1 else "failed and were made again"
     attempts = "1 attempt" if number == 1 else f"{number} attempts"
-    return f"{attempts} of {scheme} {became} ({_runs(found)}): {_reasons(whys)}."
+    return f"{attempts} of {scheme} {became} ({_runs(cells)}): {_reasons(whys)}."
 
 
-def _runs(found: list[dict[str, Any]]) -> str:
-    numbers = list(dict.fromkeys(str(one["run"]) for one in found))
+def _runs(cells: list[CellEntry]) -> str:
+    numbers = list(dict.fromkeys(str(cell.run) for cell in cells))
     if len(numbers) == 1:
         return f"run {numbers[0]}"
     more = len(numbers) - _RUNS

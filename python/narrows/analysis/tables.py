@@ -27,6 +27,7 @@ from narrows.campaign import own_metrics
 from narrows.campaign.conditions import Row, rows_of
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import CellEntry
 from narrows.documents.results import LinkSummary, Metric, Results, Statistics, SummaryLine
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
@@ -354,29 +355,29 @@ def _reason(results: Results, scheme: str, name: str) -> str | None:
     return None
 
 
-def print_cells(console: Console, cells: Sequence[Mapping[str, Any]], few: int = FEW_CELLS) -> None:
+def print_cells(console: Console, cells: Sequence[CellEntry], few: int = FEW_CELLS) -> None:
     """The verdict of each cell, with its reasons; of more than `few` those that are not ok, and how
     many are."""
-    told = [(cell, *_told(cell)) for cell in cells]
-    if len(told) > few:
-        bad = [one for one in told if one[1] != "ok"]
+    rows = [(cell, *_explain(cell)) for cell in cells]
+    if len(rows) > few:
+        bad = [row for row in rows if row[1] != "ok"]
         if not bad:
-            console.print(f"All {len(told)} runs are ok.", soft_wrap=True)
+            console.print(f"All {len(rows)} runs are ok.", soft_wrap=True)
             return
-        good = len(told) - len(bad)
+        good = len(rows) - len(bad)
         head = (
-            f"{good} of {len(told)} runs are ok; the others:" if good else f"None of {len(told)} runs is ok:"
+            f"{good} of {len(rows)} runs are ok; the others:" if good else f"None of {len(rows)} runs is ok:"
         )
         console.print(head, soft_wrap=True)
-        told = bad
+        rows = bad
     made = FittedTable(Column("cell", "left"), Column("verdict", "left"), Column("why", "left", folded=True))
-    for cell, verdict, why in told:
-        made.add(str(cell["id"]), Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
+    for cell, verdict, why in rows:
+        made.add(cell.id, Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
     made.print(console)
 
 
-def _told(cell: Mapping[str, Any]) -> tuple[str, str]:
+def _explain(cell: CellEntry) -> tuple[str, str]:
     """Verdict of a cell, or its state, and why."""
-    if cell["state"] == "finished":
-        return str(cell["verdict"]), " ".join(str(reason.get("text", "")) for reason in cell["reasons"])
-    return str(cell["state"]), str((cell.get("error") or {}).get("message", ""))
+    if cell.is_finished:
+        return str(cell.verdict), " ".join(reason.text or "" for reason in cell.reasons)
+    return cell.state, cell.error_message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from narrows.campaign.columns import Columns
     from narrows.campaign.store import CampaignFolder
+    from narrows.documents.campaign import CellEntry
     from narrows.documents.results import Results, Row
 
 
@@ -129,8 +130,8 @@ class Campaign:
         """All runs, in the order of the cells: finished, failed and pending ones."""
         return [self._run(entry) for entry in self._folder.cells]
 
-    def _run(self, entry: Mapping[str, Any]) -> Run:
-        return _RunOf(self, self._folder.cell_dir(str(entry["id"])), entry)
+    def _run(self, entry: CellEntry) -> Run:
+        return _RunOf(self, self._folder.cell_dir(entry.id), entry)
 
     def run(self, run: str | int | Run, scheme: str | None = None) -> Run:
         """One run: by the name of its cell (`"cubic-r1"`), or by its number and the scheme (which may be left
@@ -170,22 +171,19 @@ class Campaign:
         columns = self._columns
         entries = self._folder.cells
         texts = {
-            "cell": [entry["id"] for entry in entries],
-            "scheme": [columns.base(entry["scheme"]) for entry in entries],
-            "row": [entry["scheme"] for entry in entries],
+            "cell": [entry.id for entry in entries],
+            "scheme": [columns.base(entry.scheme) for entry in entries],
+            "row": [entry.scheme for entry in entries],
         }
         return pyarrow.table(
             {
                 **texts,
-                "run": pyarrow.array([entry["run"] for entry in entries], pyarrow.int64()),
-                "seed": pyarrow.array([entry.get("seed") for entry in entries], pyarrow.int64()),
-                "state": [entry["state"] for entry in entries],
-                "verdict": pyarrow.array([entry.get("verdict") for entry in entries], pyarrow.string()),
+                "run": pyarrow.array([entry.run for entry in entries], pyarrow.int64()),
+                "seed": pyarrow.array([entry.seed for entry in entries], pyarrow.int64()),
+                "state": [entry.state for entry in entries],
+                "verdict": pyarrow.array([entry.verdict for entry in entries], pyarrow.string()),
                 "reasons": pyarrow.array(
-                    [
-                        "; ".join(str(one.get("text", "")) for one in entry.get("reasons", ()))
-                        for entry in entries
-                    ]
+                    ["; ".join(reason.text or "" for reason in entry.reasons) for entry in entries]
                 ),
             }
         )
@@ -340,7 +338,7 @@ class Campaign:
 class _RunOf(Run):
     """A run of an opened campaign, with its numbers from the results."""
 
-    def __init__(self, campaign: Campaign, path: Path, entry: Mapping[str, Any]) -> None:
+    def __init__(self, campaign: Campaign, path: Path, entry: CellEntry) -> None:
         super().__init__(path, entry)
         self._campaign = campaign
 

@@ -239,18 +239,18 @@ class _Database:
             assert one.folder is not None
             columns = Columns(one.folder.document)
             for entry in one.folder.cells:
-                if entry["state"] == "finished":
-                    label = entry["scheme"]
+                if entry.is_finished:
+                    label = entry.scheme
                     values = (
                         name,
-                        entry["id"],
+                        entry.id,
                         columns.base(label),
                         label,
-                        entry["run"],
-                        entry.get("verdict"),
+                        entry.run,
+                        entry.verdict,
                     )
                     front = dict(zip(_FRONT, values, strict=True))
-                    found.append(_Cell(one.folder, one.folder.cell_dir(entry["id"]), front))
+                    found.append(_Cell(one.folder, one.folder.cell_dir(entry.id), front))
         return found
 
     def _results(self) -> pyarrow.Table:

@@ -15,9 +15,10 @@ _PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
 
 def read_campaign(path: Path) -> Table:
     """The table of a campaign's folder; raises `DataError` if it is none or no run is valid."""
-    from narrows.campaign.results import INVALID, read
+    from narrows.campaign.results import read
     from narrows.campaign.schema import resolved
     from narrows.campaign.store import CampaignFolder
+    from narrows.documents.campaign import INVALID
 
     document = CampaignFolder.read(path).document
     results = read(path)

@@ -22,7 +22,7 @@ from typing import Any
 from narrows import scratch
 from narrows.calibrate.paths import Path, Workload, scenario_text
 from narrows.calibrate.table import METRICS, QUANTITIES
-from narrows.campaign.results import INVALID
+from narrows.documents.campaign import INVALID
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 

@@ -78,9 +78,9 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
         yield f"{file}: its resolved scenario is not the one of its hash, {document['hash']}"
     rows = {row["label"]: row for row in scenario["schemes"]}
     for entry in folder.cells:
-        if entry["state"] != "finished":
+        if not entry.is_finished:
             continue
-        cell = folder.cell_dir(entry["id"])
+        cell = folder.cell_dir(entry.id)
         try:
             run = read_json(cell / "run.json", "narrows/run/1")
         except DataError as error:
@@ -89,8 +89,8 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
         if problem := integrity.difference(cell, entry, run):
             yield problem
         ran = run.get("cell") or {}
-        if document.get("where") != IMPORTED and entry["scheme"] in rows:
-            for key in _changed_keys(scenario, rows[entry["scheme"]], entry["run"], ran):
+        if document.get("where") != IMPORTED and entry.scheme in rows:
+            for key in _changed_keys(scenario, rows[entry.scheme], entry.run, ran):
                 yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
 
 
@@ -134,7 +134,7 @@ def _timeless(flow: dict[str, Any]) -> dict[str, Any]:
 def _file_problems(folder: CampaignFolder) -> Iterator[str]:
     try:
         yield from integrity.changed_files(folder.files_dir, folder.document)
-        known = {entry["id"] for entry in folder.cells}
+        known = {entry.id for entry in folder.cells}
         for path in sorted((folder.path / "cells").iterdir()):
             if path.name not in known and not path.name.startswith("."):
                 yield f"{path}: is not a cell of the campaign; remove it"

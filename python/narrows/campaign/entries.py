@@ -1,16 +1,19 @@
-"""The members of a new campaign.json."""
+"""The cells in campaign.json, and the members of a new one."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from narrows.documents.campaign import FORMAT, CellEntry
+from narrows.documents.data import DamagedError, from_data
+from narrows.errors import DataError
 
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
-    from narrows.campaign.plan import Plan
+    from narrows.campaign.plan import Skipped
     from narrows.scenario import Cell
-
-FORMAT = "narrows/campaign/1"
 
 
 def now() -> str:
@@ -57,11 +60,19 @@ def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def planned(cell: Cell) -> dict[str, Any]:
+def read_entries(file: Path, contents: list[dict[str, Any]]) -> list[CellEntry]:
+    """The typed entries of cells. Raises `DataError` if they do not fit."""
+    try:
+        return from_data(contents, list[CellEntry], "the file.cells")
+    except DamagedError as error:
+        raise DataError(f"{file}: is damaged: {error}") from None
+
+
+def new_planned(cell: Cell) -> dict[str, Any]:
     """The entry of a cell of a plan."""
     return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)
 
 
-def skipped(plan: Plan) -> list[dict[str, Any]]:
-    """The schemes that cannot run, each with the reason."""
-    return [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped]
+def new_skipped(skipped: Skipped) -> dict[str, Any]:
+    """A scheme that cannot run, with the reason."""
+    return {"scheme": skipped.scheme, "reason": skipped.reason}

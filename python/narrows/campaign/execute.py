@@ -26,6 +26,7 @@ from narrows.campaign import disk, integrity
 from narrows.campaign.entries import now
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import PENDING, CellEntry
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
 from narrows.scenario.model import Cell
 
@@ -45,7 +46,7 @@ class Watcher(Protocol):
     def cell_again(self, cell: Cell, why: str) -> None:
         """A cell has failed and will be tried again."""
 
-    def cell_ended(self, cell: Cell, entry: dict[str, Any], seconds: float) -> None:
+    def cell_ended(self, cell: Cell, entry: CellEntry, seconds: float) -> None:
         """A cell is finished or has failed."""
 
     def message(self, text: str) -> None:
@@ -78,7 +79,7 @@ class Executor:
         self.again: Counter[str] = Counter()
         #: The round that is being run.
         self.round = 0
-        self.any_finished = any(cell["state"] == "finished" for cell in folder.cells)
+        self.any_finished = any(cell.is_finished for cell in folder.cells)
         self.lock = threading.Lock()
         self.stopping = False
         self.signal_number: int | None = None
@@ -113,8 +114,9 @@ class Executor:
 
     def _handle(self, event: _Event) -> None:
         if event.kind == "started":
-            entry = self.folder.entry(event.cell.id)
-            entry.update(started_at=now(), ended_at=None, attempts=entry["attempts"] + 1)
+            cell_id = event.cell.id
+            attempts = self.folder.entry(cell_id).attempts + 1
+            self.folder.change(cell_id, started_at=now(), ended_at=None, attempts=attempts)
             self.watcher.cell_started(event.cell)
         elif event.kind == "progress":
             self.watcher.cell_progress(event.cell, event.share)
@@ -126,10 +128,9 @@ class Executor:
             self._ended(event.cell, event.outcome, event.hits_all)
 
     def _ended(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> None:
-        entry = self.folder.entry(cell.id)
-        entry["ended_at"] = now()
+        self.folder.change(cell.id, ended_at=now())
         if outcome.state == "interrupted":
-            entry.update(state="pending", started_at=None, ended_at=None)
+            self.folder.change(cell.id, state=PENDING, started_at=None, ended_at=None)
             if not self.stopping:
                 # The agent itself was stopped from outside, which is no reason to stop the campaign.
                 self.folder.fail(cell.id, "interrupted", "the agent was stopped by a signal")
@@ -142,16 +143,16 @@ class Executor:
             self.folder.fail(cell.id, outcome.kind, outcome.message)
             self._judge_failure(outcome, hits_all)
         if self.fatal is None and not (outcome.state == "interrupted" and self.stopping):
-            self.watcher.cell_ended(cell, entry, outcome.seconds)
-        if self.fatal is not None and entry["state"] != "finished":
+            self.watcher.cell_ended(cell, self.folder.entry(cell.id), outcome.seconds)
+        if self.fatal is not None and not self.folder.entry(cell.id).is_finished:
             # The cell itself is not to blame: it runs again when the campaign is resumed.
-            entry["state"] = "pending"
+            self.folder.change(cell.id, state=PENDING)
         self.folder.keep(cell.id)
 
     def _tried_again(self, cell: Cell, outcome: CellOutcome) -> None:
         """A cell has failed that will have another try."""
-        entry = self.folder.note_failure(cell.id, outcome.kind, outcome.message)
-        entry.update(state="pending", started_at=None)
+        self.folder.note_failure(cell.id, outcome.kind, outcome.message)
+        self.folder.change(cell.id, state=PENDING, started_at=None)
         self.folder.keep(cell.id)
         self.watcher.cell_again(cell, f"{outcome.message}; it is tried again at the end of the round")
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign import integrity
 from narrows.campaign.store import CampaignFolder, no_folder
+from narrows.documents.campaign import CellEntry
 from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import open_regular, read_whole
@@ -46,7 +46,7 @@ class Gathered:
         """The sentence that a reader of its numbers should know."""
         if self.folder is None or not self.busy:
             return self.problem
-        done = sum(cell["state"] == "finished" for cell in self.folder.cells)
+        done = sum(cell.is_finished for cell in self.folder.cells)
         all_of = len(self.folder.cells)
         text = f"{self.path}: is being written at the moment; {done} of {all_of} runs are finished"
         return f"{text}, and {self.problem.removeprefix(f'{self.path}: ')}" if self.problem else text
@@ -138,7 +138,7 @@ def record_problem(folder: CampaignFolder) -> str | None:
     """
     problems = []
     for cell in folder.cells:
-        if cell["state"] == "finished" and (problem := _cell_problem(folder.cell_dir(cell["id"]))):
+        if cell.is_finished and (problem := _cell_problem(folder.cell_dir(cell.id))):
             problems.append(problem)
     if not problems:
         return None
@@ -218,9 +218,9 @@ def is_torn(cell: Path) -> bool:
     return not whole or any(parquet_problem(file) for file in files.values())
 
 
-def counted(cells: Iterable[dict[str, Any]]) -> str:
+def count_verdicts(cells: Iterable[CellEntry]) -> str:
     """The verdicts of runs in words: `9 ok, 1 degraded`; runs that are not finished by their state."""
-    words = [cell["verdict"] if cell["state"] == "finished" else cell["state"] for cell in cells]
+    words = [cell.verdict if cell.is_finished else cell.state for cell in cells]
     order = ("ok", "degraded", "invalid", "failed", "pending")
     known = [
         *(word for word in order if word in words),

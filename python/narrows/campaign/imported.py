@@ -32,8 +32,8 @@ class Imported:
     @property
     def exit_code(self) -> int:
         """6 when a run is missing or does not count."""
-        bad = [c for c in self.folder.cells if c["state"] != "finished" or c["verdict"] == "invalid"]
-        return EXIT_SOME_INVALID if bad else EXIT_OK
+        usable = all(cell.is_usable for cell in self.folder.cells)
+        return EXIT_OK if usable else EXIT_SOME_INVALID
 
 
 def default_folder(name: str) -> Path:
@@ -99,6 +99,6 @@ def fill_campaign(
 
 def _settings(folder: CampaignFolder) -> dict[str, Any]:
     """The settings that the cells share, from the first one that exists, as in resolved scenarios."""
-    first = next(entry for entry in folder.cells if entry["state"] == "finished")
-    cell = read_json(folder.cell_dir(first["id"]) / "run.json", "narrows/run/1")["cell"]
+    first = next(entry for entry in folder.cells if entry.is_finished)
+    cell = read_json(folder.cell_dir(first.id) / "run.json", "narrows/run/1")["cell"]
     return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

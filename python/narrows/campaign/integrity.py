@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from narrows.documents.campaign import CellEntry, Reason
+from narrows.documents.data import DamagedError, from_data
 from narrows.errors import DataError, reason
 from narrows.files import open_regular
 from narrows.scenario.hashes import content_hash
@@ -101,31 +103,39 @@ def _files(folder: Path) -> Iterator[Path]:
             )
 
 
-def entry_of(cell: Path) -> dict[str, Any]:
-    """The entry of a cell's folder in the campaign that it lies in; empty if it lies in none. Raises
+def entry_of(cell: Path) -> CellEntry | None:
+    """The entry of a cell's folder in the campaign that it lies in; None if it lies in none. Raises
     `DataError` if the campaign can't be read."""
     from narrows.campaign.store import CampaignFolder
 
     place = cell.resolve()
     if place.parent.name != "cells" or not os.path.lexists(place.parent.parent / "campaign.json"):
-        return {}
+        return None
     entries = CampaignFolder.read(place.parent.parent).cells
-    return next((entry for entry in entries if entry["id"] == place.name), {})
+    return next((entry for entry in entries if entry.id == place.name), None)
 
 
-def difference(cell: Path, entry: dict[str, Any], run: dict[str, Any]) -> str | None:
+def difference(cell: Path, entry: CellEntry, run: dict[str, Any]) -> str | None:
     """The difference between a cell's run.json and its entry in campaign.json; None if they fit."""
-    if entry["state"] != "finished":
+    if not entry.is_finished:
         return None
     wrong = None
-    if entry.get("hash") and content_hash(run.get("cell")) != entry["hash"]:
+    if entry.hash and content_hash(run.get("cell")) != entry.hash:
         wrong = "belongs to another cell"
-    elif (run.get("verdict"), run.get("reasons", [])) != (entry.get("verdict"), entry.get("reasons", [])):
+    elif (run.get("verdict"), _read_reasons(run)) != (entry.verdict, entry.reasons):
         wrong = "has another verdict, or other reasons, than campaign.json"
     return wrong and (
         f"{cell / 'run.json'}: {wrong}; put the right one back, or remove the folder"
         " and run the campaign again"
     )
+
+
+def _read_reasons(run: dict[str, Any]) -> list[Reason] | None:
+    """The reasons in a run.json; None if they do not fit."""
+    try:
+        return from_data(run.get("reasons", []), list[Reason])
+    except DamagedError:
+        return None
 
 
 def changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
@@ -174,10 +184,10 @@ def check_plain(cell: Path) -> None:
             pass
 
 
-def changed(cell: Path, entry: dict[str, Any]) -> str | None:
+def changed(cell: Path, entry: CellEntry | None) -> str | None:
     """The difference between the files of a finished cell and those that were noted; None if there is none,
     or if campaign.json is of a version that noted no digests."""
-    noted = entry.get("digest")
+    noted = entry.digest if entry else None
     if not noted:
         check_plain(cell)
         return None

@@ -22,7 +22,8 @@ from narrows.campaign import results as result_files
 from narrows.campaign.entries import now
 from narrows.campaign.gathering import is_busy, record_problem
 from narrows.campaign.schema import resolved as resolved_scenario
-from narrows.campaign.store import FORMAT, CampaignFolder, read_json, write_atomically
+from narrows.campaign.store import CampaignFolder, read_json, write_atomically
+from narrows.documents.campaign import FORMAT, CellEntry
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import FOR_PEOPLE, hash_of
@@ -42,11 +43,18 @@ class Merged:
 
 @dataclass
 class _Copy:
-    """A cell of the new campaign: its entry there, and the record that it is made of."""
+    """A cell of the new campaign: the entry and the record that it is made of, and its entry there."""
 
-    entry: dict[str, Any]
-    source: Path
+    source: CellEntry
+    record: Path
+    #: As it is written, with members of newer versions.
+    content: dict[str, Any]
     renumbered: bool
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of its record, which a new number changes."""
+        return None if self.renumbered else self.source.digest
 
 
 def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int, int], None]) -> Merged:
@@ -72,8 +80,8 @@ def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int,
     try:
         shutil.rmtree(partial, ignore_errors=True)
         (partial / "cells").mkdir(parents=True)
-        for number, one in enumerate(copies, 1):
-            _copy(one, partial)
+        for number, copied in enumerate(copies, 1):
+            _copy(copied, partial)
             step(number, len(copies))
         for folder in folders:
             _copy_files(folder, partial)
@@ -122,8 +130,8 @@ def _check_same(first: CampaignFolder, other: CampaignFolder) -> None:
 def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, Any], list[_Copy]]:
     first = folders[0].document
     rows: dict[str, dict[str, Any]] = {}
-    taken: dict[tuple[str, int], dict[str, Any]] = {}
-    seeds: dict[int, Any] = {}
+    taken: dict[tuple[str, int], _Copy] = {}
+    seeds: dict[int, int | None] = {}
     copies: list[_Copy] = []
     merged: list[dict[str, Any]] = []
     drawn: list[Any] = []
@@ -134,16 +142,15 @@ def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, 
             rows.setdefault(row["label"], row)
         numbers = _numbers(folder.cells, taken, seeds)
         for entry in folder.cells:
-            number = numbers[entry["run"]]
-            copied = _renumbered(folder, entry, number)
-            before = taken.get((entry["scheme"], number))
-            if before is not None and before["state"] == "finished":
+            number = numbers[entry.run]
+            before = taken.get((entry.scheme, number))
+            if before is not None and before.source.is_finished:
                 continue
             if before is not None:
-                copies = [one for one in copies if one.entry is not before]
-            taken[entry["scheme"], number] = copied
-            seeds.setdefault(number, entry.get("seed"))
-            copies.append(_Copy(copied, folder.cell_dir(entry["id"]), number != entry["run"]))
+                copies = [copied for copied in copies if copied is not before]
+            copied = taken[entry.scheme, number] = _renumber(folder, entry, number)
+            seeds.setdefault(number, entry.seed)
+            copies.append(copied)
         for run, one in enumerate(resolved.get("drawn") or (), 1):
             number = numbers.get(run, run)
             drawn += [None] * (number - len(drawn))
@@ -162,11 +169,11 @@ def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, 
     resolved.update(schemes=list(rows.values()), runs=max(seeds, default=0))
     if drawn:
         resolved["drawn"] = drawn
-    measured = {entry["scheme"] for entry in taken.values()}
+    measured = {scheme for scheme, _ in taken}
     skipped = {one["scheme"]: one for folder in folders for one in folder.document.get("skipped", ())}
     time = now()
     own = hash_of(resolved)
-    if any(one.renumbered for one in copies):
+    if any(copied.renumbered for copied in copies):
         # No scenario describes these runs, so nothing can be resumed in the folder.
         own = content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
     document = {
@@ -178,64 +185,63 @@ def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, 
         "ended_at": time,
         "sessions": [{"argv": argv, "started_at": time, "ended_at": time, "outcome": "merged"}],
         "skipped": [one for name, one in skipped.items() if name not in measured],
-        "cells": [one.entry for one in copies],
+        "cells": [copied.content for copied in copies],
         "merged": merged,
     }
     return document, copies
 
 
 def _numbers(
-    cells: list[dict[str, Any]], taken: dict[tuple[str, int], dict[str, Any]], seeds: dict[int, Any]
+    cells: list[CellEntry], taken: dict[tuple[str, int], _Copy], seeds: dict[int, int | None]
 ) -> dict[int, int]:
     """The numbers of a campaign's runs in the new one."""
-    runs: dict[int, list[dict[str, Any]]] = {}
+    runs: dict[int, list[CellEntry]] = {}
     for entry in cells:
-        runs.setdefault(entry["run"], []).append(entry)
+        runs.setdefault(entry.run, []).append(entry)
     numbers: dict[int, int] = {}
     used = {number for _, number in taken}
     for run, entries in sorted(runs.items()):
-        fits = all(seeds.get(run, entry.get("seed")) == entry.get("seed") for entry in entries) and all(
-            _agree(taken.get((entry["scheme"], run)), entry) for entry in entries
+        fits = all(seeds.get(run, entry.seed) == entry.seed for entry in entries) and all(
+            _agree(taken.get((entry.scheme, run)), entry) for entry in entries
         )
         numbers[run] = run if fits and run not in numbers.values() else max([*used, *numbers.values(), 0]) + 1
     return numbers
 
 
-def _agree(mine: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+def _agree(mine: _Copy | None, other: CellEntry) -> bool:
     """True if at most one of two entries of a run has a record, or both have the same."""
-    if mine is None or "finished" not in (mine["state"], other["state"]):
+    if mine is None or not (mine.source.is_finished and other.is_finished):
         return True
-    if mine["state"] != other["state"]:
-        return True
-    return bool(mine.get("digest")) and mine["digest"] == other.get("digest")
+    return mine.digest is not None and mine.digest == other.digest
 
 
-def _renumbered(folder: CampaignFolder, entry: dict[str, Any], number: int) -> dict[str, Any]:
-    copied = copy.deepcopy(entry)
-    origin = {"campaign": folder.path.resolve().name, "cell": entry["id"]}
-    if number != entry["run"]:
-        stem = entry["id"].removesuffix(f"-r{entry['run']}")
-        copied.update(id=f"{stem}-r{number}", run=number)
-        copied.pop("digest", None)
-        copied.pop("hash", None)
-    return {**copied, "origin": origin}
+def _renumber(folder: CampaignFolder, entry: CellEntry, number: int) -> _Copy:
+    content = copy.deepcopy(folder.content_of(entry.id))
+    if number != entry.run:
+        stem = entry.id.removesuffix(f"-r{entry.run}")
+        content.update(id=f"{stem}-r{number}", run=number)
+        content.pop("digest", None)
+        content.pop("hash", None)
+    content["origin"] = {"campaign": folder.path.resolve().name, "cell": entry.id}
+    return _Copy(entry, folder.cell_dir(entry.id), content, number != entry.run)
 
 
 # -- copying -------------------------------------------------------------------------------------
 
 
-def _copy(one: _Copy, target: Path) -> None:
-    if one.entry["state"] != "finished":
+def _copy(copied: _Copy, target: Path) -> None:
+    if not copied.source.is_finished:
         return
-    cell = target / "cells" / one.entry["id"]
-    shutil.copytree(one.source, cell)
-    if one.renumbered:
+    content = copied.content
+    cell = target / "cells" / content["id"]
+    shutil.copytree(copied.record, cell)
+    if copied.renumbered:
         file = cell / "run.json"
         run = read_json(file, "narrows/run/1")
-        run["cell"].update(id=one.entry["id"], run=one.entry["run"])
+        run["cell"].update(id=content["id"], run=content["run"])
         write_atomically(file, json.dumps(run, indent=2, ensure_ascii=False) + "\n")
-        one.entry["hash"] = content_hash(run["cell"])
-    one.entry["digest"] = integrity.digest(cell)
+        content["hash"] = content_hash(run["cell"])
+    content["digest"] = integrity.digest(cell)
 
 
 def _copy_files(folder: CampaignFolder, target: Path) -> None:

@@ -271,10 +271,10 @@ def apply(results: Results, campaign: CampaignFolder) -> Results:
     of_cell: dict[str, list[Row]] = {}
     for row in results.rows:
         of_cell.setdefault(row.cell, []).append(with_own_values(row))
-    entries = {entry["id"]: entry for entry in campaign.cells}
+    entries = {entry.id: entry for entry in campaign.cells}
     with _told(len(of_cell)) as step:
         for cell, rows in of_cell.items():
-            run = Run(campaign.record_dir(cell), entries.get(cell, {}), rows)
+            run = Run(campaign.record_dir(cell), entries.get(cell), rows)
             for one in wanted:
                 add_values(one, run, rows)
             step()

@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from narrows.campaign import integrity
 from narrows.campaign.memory_need import describe_need
 from narrows.campaign.schema import problem_of_members
 from narrows.errors import DataError, UnavailableError
@@ -105,6 +104,9 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
 
 def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]) -> None:
     """Refuses a plan whose campaign could not be read again, by the rules of readers."""
+    # Imports the definitions of documents, which lists of schemes do without.
+    from narrows.campaign import integrity
+
     entries: list[dict[str, Any]] = [
         {"id": cell.id, "scheme": cell.scheme, "run": cell.run, "state": "pending"} for cell in cells
     ]

@@ -10,6 +10,8 @@ from rich.progress import TaskID
 from rich.text import Text
 
 from narrows.campaign.events import Tell, nobody
+from narrows.documents.campaign import CellEntry
+from narrows.documents.data import to_data
 from narrows.progress import bars
 from narrows.scenario.model import Cell
 
@@ -117,7 +119,7 @@ class ProgressView:
         line.append(f": {why}")
         self.message(line)
 
-    def cell_ended(self, cell: Cell, entry: dict[str, Any], seconds: float) -> None:
+    def cell_ended(self, cell: Cell, entry: CellEntry, seconds: float) -> None:
         """A cell is finished or has failed."""
         self.done += 1
         self.time_left.ended(cell.id, seconds)
@@ -130,7 +132,10 @@ class ProgressView:
         self.tell(
             "end",
             **_name(cell),
-            **{key: entry[key] for key in ("state", "verdict", "reasons", "error")},
+            state=entry.state,
+            verdict=entry.verdict,
+            reasons=to_data(entry.reasons),
+            error=to_data(entry.error),
             seconds=round(seconds, 3),
             done=self.done,
             cells=self.total,
@@ -139,18 +144,18 @@ class ProgressView:
         if self.quiet:
             return
         line = Text(f"[{self.done}/{self.total}] {cell.scheme} run {cell.run}: ")
-        if entry["state"] == "finished":
-            verdict = str(entry["verdict"])
+        if entry.is_finished:
+            verdict = str(entry.verdict)
             line.append(verdict, _VERDICT_STYLE.get(verdict, ""))
             line.append(f" ({show_time(seconds)})" if seconds >= 1 else f" ({seconds:.1f} s)")
         else:
             line.append("failed", "red")
-            line.append(f": {(entry['error'] or {}).get('message', 'no reason given')}")
+            line.append(f": {entry.error_message or 'no reason given'}")
         if not self.live and left and self.time_left.left:
             line.append(f", about {show_time(left)} left")
         self.message(line)
-        for reason in entry["reasons"] if entry["verdict"] != "ok" else ():
-            self.message(Text(f"    {reason.get('text', reason)}"))
+        for reason in entry.reasons if entry.verdict != "ok" else ():
+            self.message(Text(f"    {reason.text or reason.code}"))
 
     def message(self, text: Text | str) -> None:
         """Something the user should read."""

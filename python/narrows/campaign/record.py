@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.documents.campaign import FINISHED, INVALID, CellEntry
 from narrows.documents.results import MeasuredFlow, Row
 from narrows.errors import DataError
 
@@ -34,11 +35,11 @@ class Run:
     """
 
     def __init__(
-        self, path: Path, entry: Mapping[str, Any] | None = None, rows: Sequence[Row | MeasuredFlow] = ()
+        self, path: Path, entry: CellEntry | None = None, rows: Sequence[Row | MeasuredFlow] = ()
     ) -> None:
         self.path = path
         """The folder of the record."""
-        self._entry = entry or {}
+        self._entry = entry
         self._given = rows
 
     def __repr__(self) -> str:
@@ -49,7 +50,7 @@ class Run:
     @property
     def cell(self) -> str:
         """The name of the cell: `cubic-r1`."""
-        return str(self._entry.get("id") or self.path.name)
+        return self._entry.id if self._entry else self.path.name
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -65,7 +66,7 @@ class Run:
     @property
     def row(self) -> str:
         """The row of the tables: the scheme, with the values of a matrix if there is one."""
-        return str(self._entry.get("scheme") or self.document["cell"]["scheme"])
+        return self._entry.scheme if self._entry else str(self.document["cell"]["scheme"])
 
     @property
     def scheme(self) -> str:
@@ -76,34 +77,36 @@ class Run:
     @property
     def number(self) -> int:
         """The number of the run, from 1; runs of one number share their seed."""
-        return int(self._entry.get("run") or self.document["cell"]["run"])
+        return self._entry.run if self._entry else int(self.document["cell"]["run"])
 
     @property
     def seed(self) -> int:
         """The seed of all chance in the run."""
-        return int(self._entry.get("seed") or self.document["cell"]["seed"])
+        noted = self._entry.seed if self._entry else None
+        return noted or int(self.document["cell"]["seed"])
 
     @property
     def state(self) -> str:
         """`finished`, `failed` or `pending`."""
-        return str(self._entry.get("state", "finished"))
+        return self._entry.state if self._entry else FINISHED
 
     @property
     def verdict(self) -> str | None:
         """`ok`, `degraded` or `invalid`; None if the run is not finished."""
-        found = self._entry["verdict"] if "verdict" in self._entry else self.document.get("verdict")
-        return None if found is None else str(found)
+        verdict = self._entry.verdict if self._entry else self.document.get("verdict")
+        return None if verdict is None else str(verdict)
 
     @property
     def valid(self) -> bool:
         """True if the run may enter statistics."""
-        return self.state == "finished" and self.verdict != "invalid"
+        return self.state == FINISHED and self.verdict != INVALID
 
     @property
     def reasons(self) -> list[str]:
         """Why the verdict is not simply ok, in sentences."""
-        listed = self._entry["reasons"] if "reasons" in self._entry else self.document.get("reasons", [])
-        return [str(reason.get("text", "")) for reason in listed]
+        if self._entry:
+            return [reason.text or "" for reason in self._entry.reasons]
+        return [str(reason.get("text", "")) for reason in self.document.get("reasons", [])]
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
 from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
+from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.data import DamagedError, from_data, to_data
 from narrows.documents.results import (
     ALL,
@@ -39,9 +40,6 @@ from narrows.documents.results import (
 from narrows.errors import DataError
 from narrows.statistics.runs import summarise, summarise_happened
 from narrows.threads import in_threads
-
-#: Runs with this verdict are counted and shown, but enter no statistic.
-INVALID = "invalid"
 
 
 def measure_cell(path: Path) -> Measured:
@@ -80,17 +78,17 @@ def compute(folder: CampaignFolder) -> Results:
 def measure(folder: CampaignFolder) -> Results:
     """The same without metrics of the user's own."""
     document = folder.document
-    order = _scheme_order(document)
+    order = _scheme_order(folder)
     place = {scheme: number for number, scheme in enumerate(order)}
-    cells = sorted(folder.cells, key=lambda cell: (place[cell["scheme"]], cell["run"]))
-    finished = [cell for cell in cells if cell["state"] == "finished"]
+    cells = sorted(folder.cells, key=lambda cell: (place[cell.scheme], cell.run))
+    finished = [cell for cell in cells if cell.is_finished]
     # The core measures without holding Python's lock, so threads use all cores.
-    measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell["id"])), finished)
+    measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell.id)), finished)
     metrics = metric_list() + _reported(document, folder, finished, measured)
     columns = Columns(document, [metric.name for metric in metrics])
     labels = _flow_labels(document)
     of_cells = [
-        _rows(cell, result, document, columns, labels.get(cell["scheme"], {}))
+        _rows(cell, result, document, columns, labels.get(cell.scheme, {}))
         for cell, result in zip(finished, measured, strict=True)
     ]
     rows = [row for cell_rows in of_cells for row in cell_rows]
@@ -107,7 +105,7 @@ def measure(folder: CampaignFolder) -> Results:
         metrics=metrics,
         columns=[column.to_document() for column in columns.listed],
         rows=rows,
-        digests={cell["id"]: cell["digest"] for cell in finished if cell.get("digest")},
+        digests={cell.id: cell.digest for cell in finished if cell.digest},
         summary=_summaries(order, cells, rows, metrics, columns),
         skipped=from_data(document["skipped"], list[Skipped]),
         links=links,
@@ -119,13 +117,13 @@ def measure(folder: CampaignFolder) -> Results:
 def _reported(
     document: dict[str, Any],
     folder: CampaignFolder,
-    finished: list[dict[str, Any]],
+    finished: list[CellEntry],
     measured: list[Measured],
 ) -> list[Metric]:
     """The metrics that programs report themselves, whose values are added to what was measured."""
     rows = resolved_scenario(document)["schemes"]
     told = {key for row in rows for flow in row.get("flows", ()) for key in flow.get("program") or ()}
-    paths = [folder.record_dir(cell["id"]) for cell in finished]
+    paths = [folder.record_dir(cell.id) for cell in finished]
     described: list[Metric] = []
     if "reports" in told:
         # Not before: what manifests are read with takes longer to import than most results take to make.
@@ -142,7 +140,7 @@ def _reported(
 def _expected(
     folder: CampaignFolder,
     expect: list[Expectation],
-    finished: list[dict[str, Any]],
+    finished: list[CellEntry],
     of_cells: list[list[Row]],
     metrics: list[Metric],
 ) -> list[Outcome]:
@@ -154,10 +152,10 @@ def _expected(
     if asked:
         of_cells = [[with_own_values(row) for row in cell_rows] for cell_rows in of_cells]
         for cell, cell_rows in zip(finished, of_cells, strict=True):
-            answers = ask_states(folder.record_dir(cell["id"]), asked)
+            answers = ask_states(folder.record_dir(cell.id), asked)
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
-    order = _scheme_order(folder.document)
+    order = _scheme_order(folder)
     skipped = {
         scheme.scheme: scheme.reason for scheme in from_data(folder.document["skipped"], list[Skipped])
     }
@@ -169,14 +167,14 @@ def with_own_values(row: Row) -> Row:
     return replace(row, metrics=dict(row.metrics), absent=dict(row.absent))
 
 
-def _scheme_order(document: dict[str, Any]) -> list[str]:
+def _scheme_order(folder: CampaignFolder) -> list[str]:
     """Schemes as the scenario lists them."""
-    listed = [row["label"] for row in resolved_scenario(document)["schemes"]]
-    return list(dict.fromkeys([*listed, *(cell["scheme"] for cell in document["cells"])]))
+    labels = [row["label"] for row in resolved_scenario(folder.document)["schemes"]]
+    return list(dict.fromkeys([*labels, *(cell.scheme for cell in folder.cells)]))
 
 
 def _rows(
-    cell: dict[str, Any],
+    cell: CellEntry,
     measured: Measured,
     document: dict[str, Any],
     columns: Columns,
@@ -188,16 +186,16 @@ def _rows(
         Row(
             scenario=document["name"],
             plane=document.get("where"),
-            base=columns.base(cell["scheme"]),
-            scheme=cell["scheme"],
-            run=cell["run"],
-            seed=cell.get("seed"),
-            duration_ns=columns.duration_ns(cell["scheme"]),
+            base=columns.base(cell.scheme),
+            scheme=cell.scheme,
+            run=cell.run,
+            seed=cell.seed,
+            duration_ns=columns.duration_ns(cell.scheme),
             number=numbers[flow.flow],
             flow_scheme=flow.scheme,
-            verdict=cell["verdict"],
-            cell=cell["id"],
-            values=_values(columns, cell["scheme"], numbers[flow.flow]),
+            verdict=cell.verdict,
+            cell=cell.id,
+            values=_values(columns, cell.scheme, numbers[flow.flow]),
             metrics=flow.metrics,
             absent=_absent(measured.absent.get(flow.flow, {}), flow.metrics),
             label=labels.get(flow.flow),
@@ -212,22 +210,22 @@ def _values(columns: Columns, label: str, flow: int | None = None) -> dict[str, 
 
 
 def _link_rows(
-    cell: dict[str, Any], measured: Measured, document: dict[str, Any], columns: Columns
+    cell: CellEntry, measured: Measured, document: dict[str, Any], columns: Columns
 ) -> list[LinkRow]:
     """One row per link that the scenario asks for."""
     return [
         LinkRow(
             scenario=document["name"],
             plane=document.get("where"),
-            base=columns.base(cell["scheme"]),
-            scheme=cell["scheme"],
-            run=cell["run"],
-            seed=cell.get("seed"),
-            duration_ns=columns.duration_ns(cell["scheme"]),
+            base=columns.base(cell.scheme),
+            scheme=cell.scheme,
+            run=cell.run,
+            seed=cell.seed,
+            duration_ns=columns.duration_ns(cell.scheme),
             link=link.link,
-            verdict=cell["verdict"],
-            cell=cell["id"],
-            values=_values(columns, cell["scheme"]),
+            verdict=cell.verdict,
+            cell=cell.id,
+            values=_values(columns, cell.scheme),
             metrics=link.metrics,
             absent=link.absent,
         )
@@ -286,15 +284,15 @@ def _absent(reasons: dict[str, str], metrics: Iterable[str]) -> dict[str, str]:
 
 def _summaries(
     order: list[str],
-    cells: list[dict[str, Any]],
+    cells: list[CellEntry],
     rows: list[Row],
     metrics: list[Metric],
     columns: Columns,
 ) -> list[SummaryLine]:
     # Grouped once: a campaign may have thousands of schemes.
-    mine: dict[str, list[dict[str, Any]]] = {}
+    mine: dict[str, list[CellEntry]] = {}
     for cell in cells:
-        mine.setdefault(cell["scheme"], []).append(cell)
+        mine.setdefault(cell.scheme, []).append(cell)
     # Background is recorded and measured, but it is not what the experiment is about.
     own: dict[str, list[Row]] = {}
     for row in rows:
@@ -309,7 +307,7 @@ def _summaries(
 
 def _summary(
     scheme: str,
-    mine: list[dict[str, Any]],
+    mine: list[CellEntry],
     own: list[Row],
     metrics: list[Metric],
     columns: Columns,
@@ -326,9 +324,9 @@ def _summary(
             number=number,
             label=next((row.label for row in rows if row.label), None),
             values=_values(columns, scheme, number),
-            started=sum(cell["state"] != "pending" for cell in mine),
-            finished=sum(cell["state"] == "finished" for cell in mine),
-            valid=sum(cell["state"] == "finished" and cell["verdict"] != INVALID for cell in mine),
+            started=sum(cell.state != PENDING for cell in mine),
+            finished=sum(cell.is_finished for cell in mine),
+            valid=sum(cell.is_usable for cell in mine),
             metrics=over_runs(rows, metrics),
         )
         for number, rows in of_flow.items()
@@ -385,7 +383,7 @@ def remade(folder: CampaignFolder) -> Results:
 def _covers(results: Results, folder: CampaignFolder) -> bool:
     """True if they are of all finished cells, False if they are older than some. Raises `DataError` if they
     are of others."""
-    finished = {cell["id"]: cell.get("digest") for cell in folder.cells if cell["state"] == "finished"}
+    finished = {cell.id: cell.digest for cell in folder.cells if cell.is_finished}
     there, digests = {row.cell for row in results.rows}, results.digests
     others = [
         cell

@@ -66,10 +66,8 @@ class Finished:
         """5 when an expectation fails, 6 when some cell failed or is invalid, so that scripts notice."""
         if self.failed:
             return EXIT_EXPECTATION
-        bad = [
-            cell for cell in self.folder.cells if cell["state"] != "finished" or cell["verdict"] == "invalid"
-        ]
-        return EXIT_SOME_INVALID if bad else EXIT_OK
+        usable = all(cell.is_usable for cell in self.folder.cells)
+        return EXIT_OK if usable else EXIT_SOME_INVALID
 
 
 @dataclass(frozen=True)
@@ -229,7 +227,7 @@ def run_campaign(
             )
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
-            done = sum(cell["state"] == "finished" for cell in folder.cells)
+            done = sum(cell.is_finished for cell in folder.cells)
             raise Interrupted(
                 f"interrupted; {done} of {len(folder.cells)} cells are finished and kept in {path}; run the"
                 f" same command with -o {path} to complete it",
@@ -293,7 +291,7 @@ def _run_in(
     plan = found.plan
     scenario = plan.scenario
     plane = _plane(folder, found, agent, means)
-    states = {cell["id"]: cell["state"] for cell in folder.cells}
+    states = {cell.id: cell.state for cell in folder.cells}
     unfinished = [cell for cell in plan.cells if states[cell.id] != "finished"]
     missing = [cell for cell in unfinished if wanted is None or wanted(cell)]
     finished = sum(state == "finished" for state in states.values())

@@ -16,12 +16,15 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from narrows import scratch
 from narrows.campaign import entries, integrity, journal, sealing
 from narrows.campaign.entries import now
 from narrows.campaign.journal import Journal
 from narrows.campaign.schema import check_members
-from narrows.documents.data import to_data
+from narrows.documents.campaign import FAILED, FINISHED, FORMAT, PENDING, CellEntry
+from narrows.documents.data import from_data, to_data
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes, read_whole
 from narrows.locks import FolderLock
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from narrows.scenario import Loaded, Scenario
     from narrows.scenario.files import Files
 
-FORMAT = entries.FORMAT
+FILE = "campaign.json"
 #: Results of 10,000 runs with a flow each have 90 MB.
 _MOST_BYTES = 2_000_000_000
 
@@ -117,8 +120,10 @@ class CampaignFolder:
     _lock: FolderLock | None = field(default=None, repr=False)
     #: Of the session that runs.
     _journal: Journal | None = field(default=None, repr=False)
-    #: Entries by the names of their cells: campaigns may have tens of thousands.
-    _entries: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    #: Entries by the names of their cells, and what campaign.json has of each, which may be more: campaigns
+    #: may have tens of thousands.
+    _entries: dict[str, CellEntry] = field(default_factory=dict, repr=False)
+    _contents: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     #: Cells whose records are known to be those that the runs left.
     _verified: set[str] = field(default_factory=set, repr=False)
 
@@ -146,11 +151,10 @@ class CampaignFolder:
             "resolved": scenario.to_json(),
         }
         document = entries.new_document(
-            scenario.name, scenario.where, written, versions, list(map(entries.planned, plan.cells))
+            scenario.name, scenario.where, written, versions, list(map(entries.new_planned, plan.cells))
         )
-        folder = cls(
-            path, document | {"hash": scenario.hash, "host": facts, "skipped": entries.skipped(plan)}
-        )
+        skipped = list(map(entries.new_skipped, plan.skipped))
+        folder = cls(path, document | {"hash": scenario.hash, "host": facts, "skipped": skipped})
         folder._acquire()
         try:
             # Again, because another process may have been at work until the lock was ours.
@@ -202,15 +206,36 @@ class CampaignFolder:
     # -- cells -----------------------------------------------------------------------------------
 
     @property
-    def cells(self) -> list[dict[str, Any]]:
+    def cells(self) -> list[CellEntry]:
         """The entries of all cells."""
-        return list(self.document["cells"])
+        self._index()
+        return list(self._entries.values())
 
-    def entry(self, cell_id: str) -> dict[str, Any]:
+    def entry(self, cell_id: str) -> CellEntry:
         """The entry of one cell."""
-        if cell_id not in self._entries:
-            self._entries = {cell["id"]: cell for cell in self.document["cells"]}
+        self._index()
         return self._entries[cell_id]
+
+    def content_of(self, cell_id: str) -> dict[str, Any]:
+        """The entry of one cell as campaign.json has it, with members of newer versions."""
+        self._index()
+        return self._contents[cell_id]
+
+    def change(self, cell_id: str, **members: Any) -> CellEntry:
+        """Changes members of an entry; those that are `UNSET` are removed."""
+        content = self.content_of(cell_id)
+        content.update(members)
+        for name in [name for name, value in members.items() if value is UNSET]:
+            del content[name]
+        entry = self._entries[cell_id] = from_data(content, CellEntry)
+        return entry
+
+    def _index(self) -> None:
+        """Reads the entries, unless that has been done."""
+        contents = self.document["cells"]
+        if len(self._entries) != len(contents):
+            self._contents = {content["id"]: content for content in contents}
+            self._entries = {entry.id: entry for entry in entries.read_entries(self.path / FILE, contents)}
 
     def cell_dir(self, cell_id: str) -> Path:
         """Where the record of a cell is, once it is complete."""
@@ -226,38 +251,37 @@ class CampaignFolder:
             self._verified.add(cell_id)
         return self.cell_dir(cell_id)
 
-    def finish(self, cell_id: str, digest: str | None = None) -> dict[str, Any]:
+    def finish(self, cell_id: str, digest: str | None = None) -> None:
         """Notes that a cell's record is complete; takes the verdict from it. `digest` is that of its files,
         if it is known already."""
-        entry, cell = self.entry(cell_id), self.cell_dir(cell_id)
+        cell = self.cell_dir(cell_id)
         digest = digest or integrity.digest(cell)
         run = read_json(cell / "run.json", "narrows/run/1")
-        entry.update(state="finished", verdict=run.get("verdict"), reasons=run.get("reasons", []), error=None)
-        entry["digest"] = digest
+        judged = {"verdict": run.get("verdict"), "reasons": run.get("reasons", [])}
+        self.change(cell_id, state=FINISHED, **judged, error=None, digest=digest)
         self._verified.add(cell_id)
-        return entry
 
     def check_records(self) -> None:
         """Refuses records that have changed since they were noted, and files that cells name."""
-        in_threads(self.record_dir, [cell["id"] for cell in self.cells if cell["state"] == "finished"])
+        in_threads(self.record_dir, [cell.id for cell in self.cells if cell.is_finished])
         for problem in integrity.changed_files(self.files_dir, self.document):
             raise DataError(problem)
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:
         """Notes that a cell gave no record."""
-        self.entry(cell_id).update(
-            state="failed", verdict=None, reasons=[], error={"kind": kind, "message": message}
-        )
+        error = {"kind": kind, "message": message}
+        self.change(cell_id, state=FAILED, verdict=None, reasons=[], error=error)
 
-    def note_failure(self, cell_id: str, kind: str, message: str) -> dict[str, Any]:
+    def note_failure(self, cell_id: str, kind: str, message: str) -> None:
         """Notes a failure of a cell that is tried again; they are counted in the open."""
-        entry = self.entry(cell_id)
-        entry.setdefault("failures", []).append({"at": now(), "kind": kind, "message": message})
-        return entry
+        self._add_failure(cell_id, {"at": now(), "kind": kind, "message": message})
+
+    def _add_failure(self, cell_id: str, failure: dict[str, Any]) -> None:
+        self.change(cell_id, failures=[*self.content_of(cell_id).get("failures", ()), failure])
 
     def keep(self, cell_id: str) -> None:
         """Makes the entry of a cell survive this process."""
-        self._write(journal.CELL, self.entry(cell_id))
+        self._write(journal.CELL, self.content_of(cell_id))
 
     def note_round(self, state: dict[str, Any]) -> None:
         """Notes what the machines of a campaign between hosts were like before or after a round."""
@@ -283,7 +307,7 @@ class CampaignFolder:
         """Writes campaign.json."""
         if self._lock is not None:
             self._lock.check()
-        write_atomically(self.path / "campaign.json", sealing.seal(self.document, FORMAT))
+        write_atomically(self.path / FILE, sealing.seal(self.document, FORMAT))
 
     @property
     def files_dir(self) -> Path:
@@ -324,19 +348,22 @@ class CampaignFolder:
         expect = to_data(plan.scenario.expect)
         if expect != resolved.get("expect", []):
             resolved["expect"] = expect
-        known = {cell["id"] for cell in document["cells"]}
+        stored = self.cells
+        known = {entry.id for entry in stored}
         planned = {cell.id: cell for cell in plan.cells}
-        for entry in document["cells"]:
-            cell = planned.get(entry["id"])
+        for entry in stored:
+            cell = planned.get(entry.id)
             if cell is not None:
                 self._adopt(entry, cell.content, remove)
         # A scheme that was skipped and can run now (a module was loaded) is added, and the reverse
         # leaves what has been measured alone.
         for cell in plan.cells:
             if cell.id not in known:
-                document["cells"].append(entries.planned(cell))
-        measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
-        document["skipped"] = [one for one in entries.skipped(plan) if one["scheme"] not in measured]
+                document["cells"].append(entries.new_planned(cell))
+        measured = {entry.scheme for entry in self.cells if entry.is_finished}
+        document["skipped"] = [
+            entries.new_skipped(skipped) for skipped in plan.skipped if skipped.scheme not in measured
+        ]
         self.begin_session(argv)
 
     def _keep_files(self, files: Files) -> None:
@@ -364,31 +391,30 @@ class CampaignFolder:
         scratch.remove_left(self.path)
         scratch.remove_left(self.files_dir)
 
-    def _adopt(self, entry: dict[str, Any], content: dict[str, Any], remove: Callable[[Path], None]) -> None:
+    def _adopt(self, entry: CellEntry, content: dict[str, Any], remove: Callable[[Path], None]) -> None:
         """Compares the entry of a cell in campaign.json with its folder."""
-        folder = self.cell_dir(entry["id"])
+        folder = self.cell_dir(entry.id)
         from narrows.campaign.gathering import is_torn
 
-        known = entry["state"] == "finished"
+        known = entry.is_finished
         if folder.exists() and not known and is_torn(folder):
             remove(folder)
         if not folder.exists():
-            if entry.get("error"):
+            if entry.error:
                 # The cell runs again, and its failure stays on record.
-                entry.setdefault("failures", []).append({"at": entry["ended_at"], **entry["error"]})
-            entry.update(state="pending", verdict=None, reasons=[], error=None)
-            entry.pop("digest", None)
+                self._add_failure(entry.id, {"at": entry.ended_at, **self.content_of(entry.id)["error"]})
+            self.change(entry.id, state=PENDING, verdict=None, reasons=[], error=None, digest=UNSET)
             return
         integrity.check_plain(folder)
         run = read_json(folder / "run.json", "narrows/run/1")
         if run.get("cell") != content:
             raise DataError(
-                f"{folder}: is not the record of this campaign's cell {entry['id']}; remove the folder to run"
+                f"{folder}: is not the record of this campaign's cell {entry.id}; remove the folder to run"
                 " the cell again"
             )
         if known and (problem := integrity.changed(folder, entry)):
             raise DataError(problem)
-        self.finish(entry["id"], entry.get("digest") if known else None)
+        self.finish(entry.id, entry.digest if known else None)
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -398,7 +424,7 @@ def read_document(path: Path) -> dict[str, Any]:
             f"{path}: holds a sweep, of which there are no records; 'narrows sweep show', 'narrows plot' and"
             " 'narrows query' show its results"
         )
-    file = path / "campaign.json"
+    file = path / FILE
     while True:
         before = _identity(file)
         document = read_json(file, FORMAT)

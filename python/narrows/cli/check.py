@@ -14,6 +14,7 @@ from narrows.cli.parameters import argument
 
 if TYPE_CHECKING:
     from narrows.campaign.store import CampaignFolder
+    from narrows.documents.campaign import CellEntry
 
 
 @command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
@@ -66,21 +67,20 @@ def _open(folder: Path) -> CampaignFolder | None:
     return None if (folder / "run.json").exists() else CampaignFolder.read(folder)
 
 
-def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, dict[str, Any]]]:
+def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, CellEntry | None]]:
     """Folders of records, and what their campaign says about them."""
     from narrows.campaign.integrity import entry_of
     from narrows.errors import DataError
 
     if campaign is None:
         return [(folder, entry_of(folder))]
-    finished = [cell for cell in campaign.cells if cell["state"] == "finished"]
-    cells = [(campaign.cell_dir(cell["id"]), cell) for cell in finished]
-    if not cells:
+    finished = [cell for cell in campaign.cells if cell.is_finished]
+    if not finished:
         raise DataError(f"{folder}: the campaign has no finished cell to check")
-    return cells
+    return [(campaign.cell_dir(cell.id), cell) for cell in finished]
 
 
-def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+def _verify(one: tuple[Path, CellEntry | None]) -> dict[str, Any]:
     from narrows import _native
     from narrows.campaign import integrity
     from narrows.campaign.store import read_json
@@ -92,7 +92,7 @@ def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
         result = dict(json.loads(_native.verify(str(cell))))
     except (ValueError, OSError) as error:
         raise DataError(problem or f"{cell}: can't be checked: {error}") from None
-    if entry.get("digest"):
+    if entry and entry.digest:
         detail = problem or "all files are those that the run left"
         check = {"name": "digest", "ok": problem is None, "skipped": False, "detail": detail}
         result.update(ok=result["ok"] and problem is None, checks=[check, *result["checks"]])
@@ -107,6 +107,8 @@ def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
     from narrows.analysis.tables import print_cells
     from narrows.analysis.terminal import Column, FittedTable, fold, width
     from narrows.console import stdout_console
+    from narrows.documents.campaign import FINISHED, CellEntry, Reason
+    from narrows.documents.data import from_data
 
     console = stdout_console()
     checks = [(one["campaign"], check) for one in whole for check in one["checks"]]
@@ -140,6 +142,16 @@ def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
         console.print("The verdicts that the records hold:", soft_wrap=True)
     print_cells(
         console,
-        [{"id": Path(one["cell"]).resolve().name, "state": "finished", **one} for one in outcome],
+        [
+            CellEntry(
+                id=Path(checked["cell"]).resolve().name,
+                scheme="",
+                run=0,
+                state=FINISHED,
+                verdict=checked["verdict"],
+                reasons=from_data(checked["reasons"], list[Reason]),
+            )
+            for checked in outcome
+        ],
         few=0,
     )

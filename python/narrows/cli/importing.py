@@ -189,11 +189,11 @@ def _print(done: Imported) -> None:
     for title in ("flow", "runs", "throughput\n[Mbit/s]", "95th-%ile delay\n[ms]", "loss\n[%]"):
         made.add_column(title, justify="right", vertical="bottom")
     folder = done.folder
-    for scheme in dict.fromkeys(entry["scheme"] for entry in folder.cells):
+    for scheme in dict.fromkeys(entry.scheme for entry in folder.cells):
         files = [
-            folder.cell_dir(entry["id"]) / "run.json"
+            folder.cell_dir(entry.id) / "run.json"
             for entry in folder.cells
-            if entry["scheme"] == scheme and entry["state"] == "finished"
+            if entry.scheme == scheme and entry.is_finished
         ]
         records = [read_json(file, "narrows/run/1") for file in files]
         for line in summarise(scheme, records):

@@ -65,7 +65,7 @@ def ls(
 def _line(one: Gathered) -> dict[str, Any]:
     """One campaign for the list."""
     from narrows.campaign import notes
-    from narrows.campaign.gathering import counted
+    from narrows.campaign.gathering import count_verdicts
     from narrows.campaign.schema import resolved
     from narrows.errors import NarrowsError
 
@@ -90,10 +90,10 @@ def _line(one: Gathered) -> dict[str, Any]:
         "created_at": document.get("created_at"),
         "running": one.busy,
         "cells": len(cells),
-        "finished": sum(cell["state"] == "finished" for cell in cells),
-        "verdicts": counted(cells) + (f", {len(skipped)} skipped" if skipped else ""),
+        "finished": sum(cell.is_finished for cell in cells),
+        "verdicts": count_verdicts(cells) + (f", {len(skipped)} skipped" if skipped else ""),
         "skipped": [str(one.get("scheme")) for one in skipped],
-        "schemes": list(dict.fromkeys(cell["scheme"] for cell in cells)),
+        "schemes": list(dict.fromkeys(cell.scheme for cell in cells)),
         "tags": said.tags,
         "notes": said.notes,
         **problem,
@@ -256,7 +256,7 @@ def merge(
 
         merge_sweeps(folders, output, as_json)
         return
-    from narrows.analysis.attempts import with_failed
+    from narrows.analysis.attempts import to_document
     from narrows.analysis.tables import print_summary
     from narrows.campaign import merging
     from narrows.campaign.results import read
@@ -270,7 +270,7 @@ def merge(
         )
     results = read(output)
     if as_json:
-        print_json(with_failed(results, done.folder.cells))
+        print_json(to_document(results, done.folder.cells))
     else:
         print_summary(stdout_console(), [(output, results)])
         say(f"{output}: {len(done.folder.cells)} runs of {len(folders)} campaigns")

@@ -196,7 +196,7 @@ def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], r
     except NarrowsError as error:
         tell("error", message=str(error), exit_code=error.exit_code)
         raise
-    words = Counter(cell["verdict"] or cell["state"] for cell in finished.folder.cells)
+    words = Counter(cell.verdict or cell.state for cell in finished.folder.cells)
     tell(
         "done",
         path=str(finished.folder.path),
@@ -208,14 +208,14 @@ def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], r
 
 
 def _print_results(finished: Finished, as_json: bool) -> None:
-    from narrows.analysis.attempts import print_attempts, with_failed
+    from narrows.analysis.attempts import print_attempts, to_document
     from narrows.analysis.tables import print_summary
     from narrows.cli.common import print_expectations, print_json
     from narrows.console import stdout_console
 
     cells = finished.folder.cells
     if as_json:
-        print_json(with_failed(finished.results, cells))
+        print_json(to_document(finished.results, cells))
         return
     found = (finished.folder.path, finished.results)
     print_summary(stdout_console(), [found])
@@ -228,7 +228,7 @@ def _print_failures(finished: Finished) -> None:
     from narrows.console import say
 
     cells = finished.folder.cells
-    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
+    bad = sum(not cell.is_usable for cell in cells)
     if bad:
         path = finished.folder.path
         say(f"{bad} of {len(cells)} cells failed or are invalid; narrows show {path} tells why")

@@ -80,13 +80,11 @@ def show(
     opened = [folder for folder, _ in several]
     labels = chosen_labels([folder.document for folder in opened], schemes, only)
     found = [(folder.path, _rows_of(result, labels)) for folder, result in several]
-    cells = [
-        [cell for cell in folder.cells if labels is None or cell["scheme"] in labels] for folder in opened
-    ]
+    cells = [[cell for cell in folder.cells if labels is None or cell.scheme in labels] for folder in opened]
     if as_json:
-        from narrows.analysis.attempts import with_failed
+        from narrows.analysis.attempts import to_document
 
-        documents = [with_failed(result, own) for (_, result), own in zip(found, cells, strict=True)]
+        documents = [to_document(result, own) for (_, result), own in zip(found, cells, strict=True)]
         print_json(documents[0] if len(folders) == 1 else documents)
         if len(several) < len(folders):
             raise Exit(EXIT_BAD_INPUT)

@@ -200,7 +200,7 @@ def _check_times(metrics: Sequence[Metric]) -> None:
 
 def _side(side: Side) -> SideFacts:
     document = side.document
-    pending = sum(cell["state"] == "pending" for cell in side.cells)
+    pending = sum(cell.state == "pending" for cell in side.cells)
     return SideFacts(
         name=side.name,
         folder=str(side.path),

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
-from narrows.campaign.results import INVALID
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, read_json
+from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.results import Results
 from narrows.errors import DataError, UsageError
 from narrows.scenario.derived import suffix
@@ -61,9 +61,9 @@ class Side:
         return self.folder.path if self.cell is None else self.folder.cell_dir(self.cell)
 
     @cached_property
-    def cells(self) -> list[Json]:
+    def cells(self) -> list[CellEntry]:
         """The entries of the cells that count."""
-        return [one for one in self.folder.cells if self.cell in (None, one["id"])]
+        return [one for one in self.folder.cells if self.cell in (None, one.id)]
 
     @property
     def where(self) -> str:
@@ -98,7 +98,7 @@ class Side:
     @cached_property
     def schemes(self) -> list[str]:
         """Schemes with a run of any state, as the scenario lists them."""
-        there = dict.fromkeys(cell["scheme"] for cell in self.cells)
+        there = dict.fromkeys(cell.scheme for cell in self.cells)
         return [label for label in self.rows if label in there] + [
             one for one in there if one not in self.rows
         ]
@@ -210,7 +210,7 @@ def open_side(path: Path, number: int) -> Side:
         return Side(letter(number), folder, results.read(path, folder))
     cell = path.resolve()
     folder = CampaignFolder.read(cell.parent.parent)
-    if cell.name not in [one["id"] for one in folder.cells]:
+    if cell.name not in [entry.id for entry in folder.cells]:
         raise DataError(f"{path}: is not a cell of the campaign {folder.path}")
     found = results.read(folder.path, folder)
     rows = [row for row in found.rows if row.cell == cell.name]
@@ -225,21 +225,21 @@ def letter(number: int) -> str:
 
 def sample(side: Side, scheme: str, flow: str) -> Sample:
     """The runs of a scheme, with the metrics of one flow (a number, its label, or `all`)."""
-    cells = {cell["id"]: cell for cell in side.cells if cell["scheme"] == scheme}
+    cells = {cell.id: cell for cell in side.cells if cell.scheme == scheme}
     runs: dict[int, Run] = {}
     for row in side.results.rows:
         if row.scheme != scheme or flow not in (str(row.flow), row.label):
             continue
         if row.verdict != INVALID:
-            seed = cells.get(row.cell, {}).get("seed")
+            seed = cells[row.cell].seed if row.cell in cells else None
             runs[row.run] = Run(row.run, seed, row.cell, str(row.verdict), row.metrics)
     reasons = {one["scheme"]: one["reason"] for one in side.document.get("skipped") or []}
     return Sample(
         side,
         scheme,
         runs,
-        started=sum(cell["state"] != "pending" for cell in cells.values()),
-        finished=sum(cell["state"] == "finished" for cell in cells.values()),
+        started=sum(cell.state != PENDING for cell in cells.values()),
+        finished=sum(cell.is_finished for cell in cells.values()),
         degraded=sum(run.verdict == "degraded" for run in runs.values()),
         skipped=reasons.get(scheme),
     )

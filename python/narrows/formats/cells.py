@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError, NarrowsError
 from narrows.filled import filled
 from narrows.progress import progress
@@ -26,13 +27,13 @@ class CellToExport:
     """One finished cell of a campaign."""
 
     campaign: CampaignFolder
-    entry: Json
+    entry: CellEntry
     record: Json
 
     @property
     def id(self) -> str:
         """Name of the cell."""
-        return str(self.entry["id"])
+        return self.entry.id
 
     @property
     def path(self) -> Path:
@@ -54,13 +55,13 @@ class CellToExport:
     @property
     def title(self) -> str:
         """The run in a few words."""
-        return f"{self.campaign.document['name']}: {self.entry['scheme']}, run {self.entry['run']}"
+        return f"{self.campaign.document['name']}: {self.entry.scheme}, run {self.entry.run}"
 
     @property
     def description(self) -> str:
         """A description of the run, in a sentence or two."""
         question = self.campaign.document["scenario"]["resolved"].get("question") or ""
-        seed = self.entry.get("seed")
+        seed = self.entry.seed
         parts = [f"plane {self.record['plane']}", f"verdict {self.record['verdict']}"]
         parts += [] if seed is None else [f"seed {seed}"]
         versions = self.record.get("versions") or {}
@@ -78,7 +79,7 @@ def export_cells(
 
     Raises `DataError` where a record is damaged or is not the one that was noted.
     """
-    entries = [entry for entry in folder.cells if entry["state"] == "finished"]
+    entries = [entry for entry in folder.cells if entry.is_finished]
     if not entries:
         raise DataError(f"{folder.path}: the campaign has no finished run to export")
     folder.check_records()
@@ -87,8 +88,8 @@ def export_cells(
         with said():
             return {"cell": cell.id, **write(cell, partial)}
 
-    with filled(target, last=entries[-1]["id"]) as partial:
-        cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry["id"]))) for entry in entries]
+    with filled(target, last=entries[-1].id) as partial:
+        cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry.id))) for entry in entries]
         written: list[Json] = []
         # The core writes without holding Python's lock, so threads use all cores; a few, for the memory.
         with progress("writing", len(cells)) as bar, ThreadPoolExecutor(max_workers=2) as pool:

@@ -12,6 +12,7 @@ from typing import Any
 from narrows import __version__
 from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError
 from narrows.files import COMPRESSED_ENDINGS
 from narrows.formats.cells import said
@@ -124,12 +125,12 @@ def import_runs(
     def read_all(folder: CampaignFolder) -> None:
         with progress("writing", len(runs)) as bar:
             for run, entry in zip(runs, folder.cells, strict=True):
-                _write(tool, run, entry, folder.cell_dir(entry["id"]))
-                folder.finish(entry["id"])
+                _write(tool, run, entry, folder.cell_dir(entry.id))
+                folder.finish(entry.id)
                 bar.advance()
         if say and len(runs) > 1:
             for run, entry in zip(runs, folder.cells, strict=True):
-                say(f"{entry['id']}: {', '.join(file.name for file in run.files)}")
+                say(f"{entry.id}: {', '.join(file.name for file in run.files)}")
 
     done = fill_campaign(target, document, read_all)
     unread = tuple(sum_unread(part for run in runs for part in run.unread))
@@ -139,7 +140,7 @@ def import_runs(
     return ImportedRuns(done.folder, done.results, unread)
 
 
-def _write(tool: str, run: MeasuredRun, entry: dict[str, Any], target: Path) -> None:
+def _write(tool: str, run: MeasuredRun, entry: CellEntry, target: Path) -> None:
     """Writes the record of one run."""
     from narrows import _native
 
@@ -155,7 +156,7 @@ def _write(tool: str, run: MeasuredRun, entry: dict[str, Any], target: Path) -> 
             _native.import_bins(json.dumps(document), target, bins_of(run.progress, run.bin_ns), run.states)
 
 
-def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) -> dict[str, Any]:
+def _document(tool: str, run: MeasuredRun, entry: CellEntry, both: bool) -> dict[str, Any]:
     """run.json but for what follows from the packets or bins."""
     starts = {each.flow: int(each.time_ns[0]) for each in run.progress if len(each.time_ns)}
     flows = [
@@ -182,9 +183,9 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
         "format": "narrows/run/1",
         "cell": {
             "format": "narrows/cell/1",
-            "id": entry["id"],
-            "scheme": entry["scheme"],
-            "run": entry["run"],
+            "id": entry.id,
+            "scheme": entry.scheme,
+            "run": entry.run,
             "where": WHERE,
             "bin_ns": run.bin_ns,
             "record": "packets" if both else "bins",

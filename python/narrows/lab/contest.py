@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.agent.location import Location, find_agent
-from narrows.campaign.results import INVALID
 from narrows.campaign.schema import resolved
 from narrows.campaign.signals import Signalled
+from narrows.documents.campaign import INVALID
 from narrows.errors import DataError, Interrupted, NarrowsError, UsageError
 from narrows.lab.submissions import PLACEHOLDER, Submission, submissions_in
 from narrows.statistics.ranking import Floats
@@ -231,19 +231,19 @@ def _play(
         values[at][run] = power(metrics)
     spoilt: list[str] = []
     for cell in done.folder.cells:
-        if cell["state"] == "finished" and cell["verdict"] != INVALID:
+        if cell.is_usable:
             continue
-        if cell["state"] != "finished":
-            why = str((cell.get("error") or {}).get("message") or "a run failed")
+        if not cell.is_finished:
+            why = cell.error_message or "a run failed"
             _failed(entrant, _TOO_LONG.format(rules.limit_s) if _CPU in why else why)
         else:
-            reasons = [str(one.get("text")) for one in cell.get("reasons") or []]
+            reasons = [str(reason.text) for reason in cell.reasons]
             why = f"a run is invalid: {(reasons or ['no reason is given'])[0]}"
             if rules.where == "emulate":
                 spoilt.append(why)
                 continue
             _failed(entrant, why)
-        of_path = values[order.index(cell["scheme"])]
+        of_path = values[order.index(cell.scheme)]
         of_path[:] = [float("nan")] * len(of_path)
     return spoilt
 

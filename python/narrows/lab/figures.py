@@ -59,7 +59,7 @@ def _draw(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterabl
         return
     folder = CampaignFolder.read(campaign)
     rows = find_rows(run.lab, run.lab.experiments[drawing.experiment], run.where, resolved(folder.document))
-    finished = {cell["scheme"] for cell in folder.cells if cell["state"] == "finished"}
+    finished = {cell.scheme for cell in folder.cells if cell.is_finished}
     labels = dict.fromkeys(
         label for pair in drawing.conditions or rows for label in rows.get(pair, ()) if label in finished
     )

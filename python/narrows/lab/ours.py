@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from narrows.campaign.results import INVALID
+from narrows.documents.campaign import INVALID, CellEntry
 from narrows.documents.results import Metric, Row
 from narrows.lab.arithmetic import combined
 from narrows.lab.reading import Column, Experiment
@@ -78,13 +78,13 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
     return Measured(found, metrics, _facts(folder.cells, document, scenario))
 
 
-def _facts(cells: Sequence[Json], document: Json, scenario: Json) -> Facts:
-    words = [str(cell.get("verdict") or cell["state"]) for cell in cells]
+def _facts(cells: Sequence[CellEntry], document: Json, scenario: Json) -> Facts:
+    words = [cell.verdict or cell.state for cell in cells]
     return Facts(
         scenario=document["name"],
         hash=document["hash"],
         seconds=float(scenario.get("duration_ns") or 0) / 1e9,
-        runs=max((int(cell["run"]) for cell in cells), default=0),
+        runs=max((cell.run for cell in cells), default=0),
         cells=len(cells),
         verdicts={word: words.count(word) for word in dict.fromkeys(words)},
         narrows=(document.get("versions") or {}).get("narrows"),

@@ -228,8 +228,8 @@ def _code_of(finished: Finished, labels: set[str]) -> int:
     """The exit code of a campaign of which only some rows were to be run."""
     from narrows.errors import EXIT_OK, EXIT_SOME_INVALID
 
-    cells = [cell for cell in finished.folder.cells if cell["scheme"] in labels]
-    bad = any(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
+    cells = [cell for cell in finished.folder.cells if cell.scheme in labels]
+    bad = not all(cell.is_usable for cell in cells)
     return EXIT_SOME_INVALID if bad else EXIT_OK
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from narrows import __version__
 from narrows.campaign.store import CampaignFolder, read_json
+from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError
 from narrows.filled import filled
 from narrows.imported import WHERE
@@ -32,24 +33,24 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 
 def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], None]) -> int:
     """Writes the logs of all finished runs; returns their number."""
-    cells = [entry for entry in folder.cells if entry["state"] == "finished"]
+    cells = [entry for entry in folder.cells if entry.is_finished]
     if not cells:
         raise DataError(f"{folder.path}: the campaign has no finished run to export")
     folder.check_records()
     imported = folder.document["where"] == WHERE
-    names = _names([entry["scheme"] for entry in (folder.cells if imported else cells)])
+    names = _names([entry.scheme for entry in (folder.cells if imported else cells)])
     with filled(target, last=METADATA) as partial:
         performance: dict[str, dict[str, Any]] = {}
         records = []
         for entry in cells:
-            name = names[entry["scheme"]]
-            record = _record(folder.cell_dir(entry["id"]))
+            name = names[entry.scheme]
+            record = _record(folder.cell_dir(entry.id))
             records.append(record)
             numbers = _export(folder, entry, record, partial, name)
             if numbers is None:
-                say(f"{entry['id']}: nothing arrived, so there are no statistics of it")
-            elif entry["verdict"] != "invalid":
-                performance.setdefault(name, {})[str(entry["run"])] = _performance(numbers)
+                say(f"{entry.id}: nothing arrived, so there are no statistics of it")
+            elif entry.is_usable:
+                performance.setdefault(name, {})[str(entry.run)] = _performance(numbers)
         known = list(names.values())
         options = _kept(folder, known) if imported else _metadata(folder, cells, records, known)
         if options:
@@ -77,14 +78,14 @@ def _record(cell: Path) -> dict[str, Any]:
 
 
 def _export(
-    folder: CampaignFolder, entry: dict[str, Any], record: dict[str, Any], partial: Path, name: str
+    folder: CampaignFolder, entry: CellEntry, record: dict[str, Any], partial: Path, name: str
 ) -> dict[str, Any] | None:
     from narrows import _native
 
-    cell = folder.cell_dir(entry["id"])
-    at = record.get("started_at") or entry.get("started_at") or folder.document["created_at"]
+    cell = folder.cell_dir(entry.id)
+    at = record.get("started_at") or entry.started_at or folder.document["created_at"]
     started = _moment(at, cell)
-    number = entry["run"]
+    number = entry.run
     try:
         text = _native.export_pantheon(
             str(cell),
@@ -147,7 +148,7 @@ def _performance(statistics: dict[str, Any]) -> dict[str, dict[str, float | None
 
 
 def _metadata(
-    folder: CampaignFolder, cells: list[dict[str, Any]], records: list[dict[str, Any]], names: list[str]
+    folder: CampaignFolder, cells: list[CellEntry], records: list[dict[str, Any]], names: list[str]
 ) -> dict[str, Any]:
     """The options of a test that would have left such logs."""
     flows = [flow for flow in records[0]["cell"]["flows"] if not flow.get("background")]
@@ -155,7 +156,7 @@ def _metadata(
     interval = (starts[-1] - starts[0]) / max(1, len(starts) - 1) / 1e9
     versions = records[0].get("versions") or {}
     git = versions.get("git")
-    numbers = [entry["run"] for entry in cells]
+    numbers = [entry.run for entry in cells]
     return {
         "cc_schemes": sorted(names),
         "downlink_trace": "narrows",

@@ -12,6 +12,7 @@ from typing import Any
 from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
 from narrows.campaign.imported import default_folder as folder_under_results
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError, NarrowsError
 from narrows.names import PANTHEON
 from narrows.pantheon.prose import PATHS, clocks, git_rows, question
@@ -71,8 +72,8 @@ def _read_all(
     raw: bool,
     say: Callable[[str], None] | None,
 ) -> None:
-    def read(run: Run, entry: dict[str, Any]) -> str | None:
-        return _read(source, run, entry["id"], folder.cell_dir(entry["id"]), lenient, raw)
+    def read(run: Run, entry: CellEntry) -> str | None:
+        return _read(source, run, entry.id, folder.cell_dir(entry.id), lenient, raw)
 
     # The core reads without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
@@ -81,11 +82,11 @@ def _read_all(
         raise DataError(f"{source.path}: none of its runs can be used: {outcomes[0]}")
     for entry, why in zip(folder.cells, outcomes, strict=True):
         if why is None:
-            folder.finish(entry["id"])
+            folder.finish(entry.id)
         else:
-            folder.fail(entry["id"], "import", why)
+            folder.fail(entry.id, "import", why)
             if say:
-                say(f"{entry['id']}: {why}")
+                say(f"{entry.id}: {why}")
 
 
 def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw: bool) -> str | None:

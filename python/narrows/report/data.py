@@ -18,6 +18,7 @@ from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
 from narrows.campaign.results import compute, current, metric_list
 from narrows.campaign.store import CampaignFolder, read_json
+from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
 from narrows.documents.data import to_data
 from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
 from narrows.errors import DataError
@@ -98,7 +99,7 @@ class Run(_Keeper):
     folder: Path
     record: Json | None
     rows: dict[str, Row] = field(default_factory=dict)
-    entry: Json = field(default_factory=dict)
+    entry: CellEntry | None = None
     #: Why its record can't be shown, where it is not what the campaign says.
     problem: str | None = None
     #: False until the files of the record are known to be those that the run left.
@@ -127,7 +128,7 @@ class Run(_Keeper):
     @cached_property
     def settings(self) -> Json:
         """The cell as it was run."""
-        found: Json = (self.record or {}).get("cell") or self.entry.get("input") or {}
+        found: Json = (self.record or {}).get("cell") or (self.entry and self.entry.input) or {}
         return found
 
     @cached_property
@@ -369,19 +370,18 @@ class Campaign(_Keeper):
         return str(next((name for name in names if name), self.folder.name))
 
 
-def _reasons(record: Json | None, entry: Json) -> list[Reason]:
-    listed = (record or {}).get("reasons") or entry.get("reasons") or []
-    found = [Reason(str(r.get("severity", "note")), str(r.get("text", r.get("code", "")))) for r in listed]
-    if entry.get("state") == "failed":
-        error = entry.get("error") or {"message": entry.get("reason")}
-        if error.get("message"):
-            found.append(Reason("failed", str(error["message"])))
-    return found
+def _reasons(entry: CellEntry) -> list[Reason]:
+    reasons = [
+        Reason(reason.severity or "note", reason.text or reason.code or "") for reason in entry.reasons
+    ]
+    if entry.state == FAILED and entry.error_message:
+        reasons.append(Reason("failed", entry.error_message))
+    return reasons
 
 
-def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Row]], checked: bool) -> Run:
-    cell = str(entry.get("id") or entry.get("cell"))
-    state, where, record, problem = str(entry.get("state", "pending")), folder / "cells" / cell, None, None
+def _run(folder: Path, entry: CellEntry, rows: dict[str, dict[str, Row]], checked: bool) -> Run:
+    cell, state, where = entry.id, entry.state, folder / "cells" / entry.id
+    record, problem = None, None
     if (where / "run.json").exists():
         try:
             record = read_json(where / "run.json", "narrows/run/1")
@@ -389,14 +389,14 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Row]], checked: bo
                 raise DataError(difference)
         except DataError as error:
             record, problem = None, str(error)
-    if record is None and state == "finished":
+    if record is None and entry.is_finished:
         state, problem = (
             "failed",
             problem or f"the record {where} is missing although the campaign lists it as finished",
         )
-    verdict = (record or {}).get("verdict") or entry.get("verdict")
-    reasons = _reasons(record, entry) + ([Reason("failed", problem)] if problem else [])
-    scheme, number = str(entry.get("scheme", "")), int(entry.get("run", 1))
+    verdict = (record or {}).get("verdict") or entry.verdict
+    reasons = _reasons(entry) + ([Reason("failed", problem)] if problem else [])
+    scheme, number = entry.scheme, entry.run
     own = rows.get(cell, {})
     return Run(cell, scheme, number, state, verdict, reasons, where, record, own, entry, problem, checked)
 
@@ -414,15 +414,11 @@ def load(folder: Path, measured: Results | None = None, *, checked: bool = False
     rows: dict[str, dict[str, Row]] = {}
     for row in results.rows:
         rows.setdefault(row.cell, {})[str(row.flow)] = row
-    runs = [
-        _run(folder, entry, rows, checked)
-        for entry in record.get("cells") or []
-        if entry.get("state") != "skipped"
-    ]
+    runs = [_run(folder, entry, rows, checked) for entry in opened.cells if entry.state != SKIPPED]
     skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or to_data(results.skipped))}
-    for entry in record.get("cells") or []:
-        if entry.get("state") == "skipped":
-            skipped.setdefault(str(entry.get("scheme")), entry)
+    for entry in opened.cells:
+        if entry.state == SKIPPED:
+            skipped.setdefault(entry.scheme, opened.content_of(entry.id))
     metrics = results.metrics or metric_list()
     campaign = Campaign(folder, record, results, metrics, runs, list(skipped.values()))
     for run in runs:

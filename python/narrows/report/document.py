@@ -12,6 +12,7 @@ from typing import Any
 
 from narrows.analysis import attempts
 from narrows.analysis.checks import counted
+from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.data import Campaign, Json, Run
@@ -97,8 +98,8 @@ def _version() -> str:
     return str(__version__)
 
 
-def _entries(campaign: Campaign) -> list[Json]:
-    return list(campaign.record.get("cells") or [])
+def _entries(campaign: Campaign) -> list[CellEntry]:
+    return [run.entry for run in campaign.runs if run.entry]
 
 
 def _in_order(campaign: Campaign) -> list[Run]:
@@ -196,10 +197,10 @@ def _run_facts(run: Run) -> list[list[str]]:
     facts = []
     if run.settings.get("duration_ns"):
         facts.append(["duration", units.span(float(run.settings["duration_ns"]))])
-    seed = run.settings.get("seed", run.entry.get("seed"))
+    seed = run.settings.get("seed", run.entry and run.entry.seed)
     if seed is not None:
         facts.append(["seed", str(seed)])
-    started = record.get("started_at") or run.entry.get("started_at")
+    started = record.get("started_at") or (run.entry and run.entry.started_at)
     if started:
         facts.append(["started", moment(started)])
     late = record.get("lateness")
@@ -319,7 +320,7 @@ def _reproduce(campaign: Campaign) -> Json:
     facts = [["scenario hash", str(record.get("hash") or "")], ["seed", main_seed]]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
-        seed = run.settings.get("seed", run.entry.get("seed"))
+        seed = run.settings.get("seed", run.entry and run.entry.seed)
         if seed is not None:
             seeds[run.number] = str(seed)
     if seeds:

@@ -119,7 +119,7 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
             "DATA_FILENAME": name,
             "FLENT_VERSION": "2.1.1",
             "SERIES_META": {
-                f"{series}::{place}": {"UNITS": "Mbits/s", "CONG_CONTROL": str(cell.entry["scheme"])}
+                f"{series}::{place}": {"UNITS": "Mbits/s", "CONG_CONTROL": cell.entry.scheme}
                 for place in range(1, len(numbers) + 1)
             },
         },

@@ -16,4 +16,4 @@ def export_campaign(
     from narrows.pantheon.exporting import export_campaign as write_logs
 
     write_logs(folder, target, say)
-    return [{"cell": entry["id"]} for entry in folder.cells if entry["state"] == "finished"]
+    return [{"cell": entry.id} for entry in folder.cells if entry.is_finished]
