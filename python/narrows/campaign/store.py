@@ -193,7 +193,10 @@ class CampaignFolder:
         """A campaign to look at."""
         if not path.is_dir():
             raise no_folder(path)
-        return cls(path, read_document(path))
+        folder = cls(path, read_document(path))
+        # Here, so that damaged entries are refused by all who open a campaign.
+        folder._index()
+        return folder
 
     def close(self) -> None:
         """Releases the folder for other processes."""
@@ -361,9 +364,7 @@ class CampaignFolder:
             if cell.id not in known:
                 document["cells"].append(entries.new_planned(cell))
         measured = {entry.scheme for entry in self.cells if entry.is_finished}
-        document["skipped"] = [
-            entries.new_skipped(skipped) for skipped in plan.skipped if skipped.scheme not in measured
-        ]
+        document["skipped"] = [entries.new_skipped(row) for row in plan.skipped if row.scheme not in measured]
         self.begin_session(argv)
 
     def _keep_files(self, files: Files) -> None:
