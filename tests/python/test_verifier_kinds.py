@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from narrows import _native
+from narrows.scenario.files import stored_name
+from narrows.scenario.loading import load_text
+from narrows.scenario.model import cells_of
 
 Json = dict[str, Any]
 MS = 1_000_000
@@ -183,6 +186,48 @@ def test_nothing_is_wrong_with_it(name: str, tmp_path: Path) -> None:
     measured = json.loads(_native.measure(tmp_path / "x"))
     utilization = measured["flows"][-1]["metrics"]["utilization_ratio"]
     assert utilization is not None and 0 < utilization < 1.02
+
+
+def _examples() -> dict[tuple[str, str], str]:
+    """Each kind of the registry, and how its page writes it."""
+    document = json.loads(_native.registry())
+    return {
+        (family, str(entry["name"])): str(entry["example"]["written"])
+        for family in ("links", "queues", "rates")
+        for entry in document[family]
+    }
+
+
+SCENARIO = """\
+schema: narrows/scenario/1
+question: Does the verifier accept it?
+where: simulate
+duration: 5 s
+schemes: [cubic]
+runs: 1
+flows: {count: 2, interval: 400 ms}
+path:
+  forward: [{rate: RATE, queue: QUEUE}, LINK, {delay: 10 ms}]
+"""
+EXAMPLES = _examples()
+
+
+@pytest.mark.parametrize("kind", EXAMPLES, ids=" ".join)
+def test_the_example_of_each_registered_kind_is_verified(kind: tuple[str, str], tmp_path: Path) -> None:
+    usual = {"links": "{periodicloss: 500 packets}", "queues": "{droptail: 60 kB}", "rates": "12 Mbit/s"}
+    parts = usual | {kind[0]: EXAMPLES[kind]}
+    text = SCENARIO
+    for family, part in parts.items():
+        text = text.replace(family[:-1].upper(), part)
+    planned = load_text(text, is_point=True).scenario
+    files = tmp_path / "files"
+    files.mkdir()
+    for sha256, content in planned.files.contents.items():
+        (files / stored_name(planned.files.names[sha256], sha256)).write_bytes(content)
+    planned_cell = json.dumps(cells_of(planned)[0].content)
+    record = json.loads(_native.simulate(planned_cell, tmp_path / "x", files))
+    assert [check for check in record["checks"] if not check["ok"]] == []
+    assert record["flows"][0]["sender"]["sent_packets"] > 0
 
 
 #: What really happened, what the cell says afterwards, and which check must notice.
