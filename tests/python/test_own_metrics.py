@@ -199,7 +199,7 @@ def test_files_that_are_refused(folder: Path, tmp_path: Path, text: str, words: 
     refused = narrows("show", folder, "--metrics", file)
     assert sentence(refused).startswith(str(file)) and words in sentence(refused)
     assert "\n" not in sentence(refused)
-    assert own_metrics.registered() == [] or "already" in words
+    assert own_metrics.list_registered() == [] or "already" in words
 
 
 def test_a_file_that_is_not_there_is_refused(folder: Path, tmp_path: Path) -> None:

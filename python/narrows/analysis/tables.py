@@ -165,7 +165,7 @@ def print_summary(
     room = width(console.file)
     for line in [
         *_reading(campaigns, metrics, spreads),
-        *_grouped(notes, len(schemes)),
+        *_group(notes, len(schemes)),
         *(_marks(statuses) if marked else []),
     ]:
         for number, text in enumerate(fold(line, room - 2)):
@@ -299,7 +299,7 @@ def _marks(statuses: Mapping[str, Sequence[Status]]) -> list[str]:
     return [f"{mark} {word}: {meaning}" for mark, word, meaning in marks]
 
 
-def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
+def _group(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
     """One line per note, with all schemes that it holds for."""
     schemes: dict[str, dict[str, None]] = {}
     for scheme, note in notes:

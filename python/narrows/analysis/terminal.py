@@ -84,7 +84,7 @@ class FittedTable:
         while layout is None:
             spare = [index for index in shown if self.columns[index].rank]
             if not spare:
-                layout = self._stacked(shown, most)
+                layout = self._stack(shown, most)
                 break
             shown.remove(max(spare, key=lambda index: (self.columns[index].rank, index)))
             layout = self._layout(shown, most)
@@ -122,7 +122,7 @@ class FittedTable:
             # Half of the names fit: the others stand on the line above their numbers.
             return lambda: self._side_by_side(shown, [room, *widths[1:]], most)
         if widths[0] > most * _MOST_FOR_NAMES and len(_INDENT) + _total(widths[1:]) <= most:
-            return self._stacked(shown, most)
+            return self._stack(shown, most)
         return None
 
     def _head_width(self, index: int) -> int:
@@ -140,7 +140,7 @@ class FittedTable:
         for cells, style in self.rows:
             rest = list(cells)
             if cell_len(cells[shown[0]].plain) > widths[0]:
-                lines += [_styled(line, style) for line in _folded(cells[shown[0]].copy(), most)]
+                lines += [_style(line, style) for line in _fold_cell(cells[shown[0]].copy(), most)]
                 rest[shown[0]] = Text()
             lines += self._row([rest[index] for index in shown], shown, widths, style)
         return lines
@@ -149,7 +149,7 @@ class FittedTable:
         self, cells: Sequence[Text], shown: Sequence[int], widths: Sequence[int], style: str
     ) -> list[Text]:
         """The lines of one row: more than one if its last cell is folded."""
-        parts = [_folded(cell, room) for cell, room in zip(cells, widths, strict=True)]
+        parts = [_fold_cell(cell, room) for cell, room in zip(cells, widths, strict=True)]
         return [
             self._line(
                 [part[number] if number < len(part) else Text() for part in parts], shown, widths, style
@@ -157,7 +157,7 @@ class FittedTable:
             for number in range(max(map(len, parts)))
         ]
 
-    def _stacked(self, shown: Sequence[int], most: int) -> Callable[[], list[Text]]:
+    def _stack(self, shown: Sequence[int], most: int) -> Callable[[], list[Text]]:
         """The first column on lines of its own, the others below it; sentences below these if they must."""
         first, rest = shown[0], list(shown[1:])
         below: int | None = None
@@ -173,13 +173,13 @@ class FittedTable:
             lines = [Text(self.columns[first].head.replace("\n", " "), style="bold")]
             lines += [Text(_INDENT) + line for line in self._heads(rest, widths)] if rest else []
             for cells, style in self.rows:
-                lines += [_styled(line, style) for line in _folded(cells[first], most)]
+                lines += [_style(line, style) for line in _fold_cell(cells[first], most)]
                 if rest:
                     row = self._row([cells[index] for index in rest], rest, widths, style)
                     lines += [Text(_INDENT) + line for line in row]
                 if below is not None and cells[below].plain:
-                    folded = _folded(cells[below], most - 2 * len(_INDENT))
-                    lines += [Text(2 * _INDENT) + _styled(line, style) for line in folded]
+                    folded = _fold_cell(cells[below], most - 2 * len(_INDENT))
+                    lines += [Text(2 * _INDENT) + _style(line, style) for line in folded]
             return lines
 
         return made
@@ -205,7 +205,7 @@ class FittedTable:
             left = self.columns[index].align == "left"
             line = line + cell + pad if left else line + pad + cell
         line.rstrip()
-        return _styled(line, style)
+        return _style(line, style)
 
 
 def no_room(heads: Sequence[str], how: str = HOW) -> str:
@@ -221,14 +221,14 @@ def fold(text: str, most: int) -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] or [""]
 
 
-def _folded(cell: Text, room: int) -> list[Text]:
+def _fold_cell(cell: Text, room: int) -> list[Text]:
     """A cell in lines that fit, if it has spaces to be folded at."""
     if cell_len(cell.plain) <= room:
         return [cell]
     return [Text(line, style=cell.style) for line in fold(cell.plain, room)]
 
 
-def _styled(line: Text, style: str) -> Text:
+def _style(line: Text, style: str) -> Text:
     if style:
         line.stylize_before(style)
     return line

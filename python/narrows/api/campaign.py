@@ -193,10 +193,10 @@ class Campaign:
     @property
     def _computed(self) -> Results:
         """The results; again if metrics were defined since they were made."""
-        from narrows.campaign.own_metrics import registered
+        from narrows.campaign.own_metrics import list_registered
         from narrows.campaign.results import read
 
-        now = tuple(one.function for one in registered())
+        now = tuple(one.function for one in list_registered())
         if self._results is None or now != self._metrics_then:
             self._results = read(self.path)
             self._by_cell = {}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.campaign.frames import Frame, OtherFrame, convert_table, read_parquet
 from narrows.campaign.gathering import Gathered, gather, parquet_problem
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError
 from narrows.sweep.store import SweepFolder
@@ -80,7 +80,7 @@ def query(
         lambda text: warnings.warn(text, stacklevel=3),
         unrestricted=unrestricted,
     )
-    return converted(table, to)
+    return convert_table(table, to)
 
 
 def ask(

@@ -39,7 +39,7 @@ _TOLERANCE = 1e-9
 def check_campaign(folder: CampaignFolder) -> list[Check]:
     """All checks of a campaign, in an order in which later ones rely on earlier ones."""
     return [
-        _sealed(folder),
+        _check_seal(folder),
         _check(
             "scenario",
             _scenario_problems(folder),
@@ -57,15 +57,15 @@ def _check(name: str, problems: Iterator[str], fine: str) -> Check:
     return {"name": name, "ok": not found, "skipped": False, "detail": f"{found[0]}{more}" if found else fine}
 
 
-def _skipped(name: str, why: str) -> Check:
+def _skip(name: str, why: str) -> Check:
     return {"name": name, "ok": True, "skipped": True, "detail": why}
 
 
-def _sealed(folder: CampaignFolder) -> Check:
+def _check_seal(folder: CampaignFolder) -> Check:
     # One that does not fit could not be read.
     if sealing.is_sealed(folder.path / "campaign.json"):
         return _check("campaign", iter(()), "campaign.json is as it was written")
-    return _skipped("campaign", "campaign.json is of a version that noted no digest of it")
+    return _skip("campaign", "campaign.json is of a version that noted no digest of it")
 
 
 # -- the scenario ----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
             yield problem
         ran = run.get("cell") or {}
         if document.get("where") != IMPORTED and entry.scheme in rows:
-            for key in _changed_keys(scenario, rows[entry.scheme], entry.run, ran):
+            for key in _find_changed_keys(scenario, rows[entry.scheme], entry.run, ran):
                 yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
 
 
@@ -106,7 +106,7 @@ def _hashes(document: dict[str, Any], scenario: dict[str, Any]) -> Iterator[str]
         yield content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
 
 
-def _changed_keys(
+def _find_changed_keys(
     scenario: dict[str, Any], row: dict[str, Any], run: int, ran: dict[str, Any]
 ) -> Iterator[str]:
     """The members of a cell that are not those of the resolved scenario."""
@@ -133,7 +133,7 @@ def _timeless(flow: dict[str, Any]) -> dict[str, Any]:
 
 def _file_problems(folder: CampaignFolder) -> Iterator[str]:
     try:
-        yield from integrity.changed_files(folder.files_dir, folder.document)
+        yield from integrity.find_changed_files(folder.files_dir, folder.document)
         known = {entry.id for entry in folder.cells}
         for path in sorted((folder.path / "cells").iterdir()):
             if path.name not in known and not path.name.startswith("."):
@@ -155,9 +155,9 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
         return
     if there is None:
         if not folder.document.get("ended_at"):
-            yield _skipped("results", "the campaign is not complete, so its results are measured when needed")
+            yield _skip("results", "the campaign is not complete, so its results are measured when needed")
         elif file.exists() and results.stored(folder.path) is None:
-            yield _skipped("results", "results.json is of an older version; its numbers are measured anew")
+            yield _skip("results", "results.json is of an older version; its numbers are measured anew")
         else:
             lacking = "lacks records of the campaign" if file.exists() else "does not exist"
             yield _check("results", iter([f"{file}: {lacking}; {remedy}"]), "")

@@ -123,11 +123,11 @@ class Executor:
         elif event.kind == "round" and event.state is not None:
             self.folder.note_round(event.state)
         elif event.kind == "again" and event.outcome is not None:
-            self._tried_again(event.cell, event.outcome)
+            self._handle_retry(event.cell, event.outcome)
         elif event.outcome is not None:
-            self._ended(event.cell, event.outcome, event.hits_all)
+            self._handle_end(event.cell, event.outcome, event.hits_all)
 
-    def _ended(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> None:
+    def _handle_end(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> None:
         self.folder.change(cell.id, ended_at=now())
         if outcome.state == "interrupted":
             self.folder.change(cell.id, state=PENDING, started_at=None, ended_at=None)
@@ -149,7 +149,7 @@ class Executor:
             self.folder.change(cell.id, state=PENDING)
         self.folder.keep(cell.id)
 
-    def _tried_again(self, cell: Cell, outcome: CellOutcome) -> None:
+    def _handle_retry(self, cell: Cell, outcome: CellOutcome) -> None:
         """A cell has failed that will have another try."""
         self.folder.note_failure(cell.id, outcome.kind, outcome.message)
         self.folder.change(cell.id, state=PENDING, started_at=None)

@@ -17,7 +17,7 @@ OtherFrame = Literal["polars", "pandas"]
 FRAMES = ("arrow", "polars", "pandas")
 
 
-def converted(table: pyarrow.Table, to: Frame) -> Any:
+def convert_table(table: pyarrow.Table, to: Frame) -> Any:
     """The table as a `pyarrow.Table`, a `polars.DataFrame` or a `pandas.DataFrame`. Raises `UnavailableError`
     where that package is not installed."""
     if to == "arrow":

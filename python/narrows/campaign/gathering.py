@@ -63,7 +63,7 @@ def gather(places: Iterable[Path]) -> list[Gathered]:
             raise no_folder(place)
         for path in _folders(place):
             found.setdefault(path, opened(path))
-    return sorted(found.values(), key=lambda one: (one.folder is None, _made_at(one), str(one.path)))
+    return sorted(found.values(), key=lambda one: (one.folder is None, _creation_time(one), str(one.path)))
 
 
 def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[CampaignFolder, Results]]:
@@ -113,7 +113,7 @@ def _folders(place: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not name.startswith("."))
 
 
-def _made_at(one: Gathered) -> str:
+def _creation_time(one: Gathered) -> str:
     return str(one.folder.document.get("created_at") or "") if one.folder else ""
 
 

@@ -43,7 +43,7 @@ def default_folder(name: str) -> Path:
     return base.with_name(free_slug(base.name, [one.name for one in base.parent.glob(f"{base.name}*")]))
 
 
-def imported_document(
+def new_import_document(
     name: str,
     question: str,
     schemes: list[str],
@@ -68,7 +68,7 @@ def imported_document(
     return new_document(name, WHERE, scenario, versions, cells) | {"sessions": [session]}
 
 
-def imported_entry(
+def new_import_entry(
     scheme: str, run: int, taken: set[str], started_at: str | None = None, ended_at: str | None = None
 ) -> dict[str, Any]:
     """The entry of a cell in campaign.json; `taken` are the ids of others, to which its id is added."""

@@ -138,13 +138,13 @@ def _read_reasons(run: dict[str, Any]) -> list[Reason] | None:
         return None
 
 
-def changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
+def find_changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
     """The problems of the files that the cells of a campaign name, such as traces, each identified by its
     SHA-256 in the resolved scenario."""
     # The readers of scenarios take long to import.
     from narrows.scenario.files import stored_name
 
-    named = {stored_name(name, sha256): sha256 for name, sha256 in _named_files(document.get("scenario"))}
+    named = {stored_name(name, sha256): sha256 for name, sha256 in _list_files(document.get("scenario"))}
     for name, sha256 in named.items():
         try:
             with open_regular(folder / name) as file:
@@ -162,7 +162,7 @@ def changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
             yield f"{path}: belongs to no cell of the campaign; remove it"
 
 
-def _named_files(content: Any) -> Iterator[tuple[str, str]]:
+def _list_files(content: Any) -> Iterator[tuple[str, str]]:
     """All files that plain data name: objects with a name and a SHA-256."""
     if isinstance(content, dict):
         name, sha256 = content.get("name"), content.get("sha256")
@@ -172,7 +172,7 @@ def _named_files(content: Any) -> Iterator[tuple[str, str]]:
         content = list(content.values())
     if isinstance(content, list):
         for inner in content:
-            yield from _named_files(inner)
+            yield from _list_files(inner)
 
 
 def check_plain(cell: Path) -> None:

@@ -75,7 +75,7 @@ def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int,
             raise DataError(problem)
         folder.check_records()
         _check_same(folders[0], folder)
-    document, copies = _planned(folders, argv)
+    document, copies = _plan_cells(folders, argv)
     partial = output.parent / f".{output.name}.partial"
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -127,7 +127,7 @@ def _check_same(first: CampaignFolder, other: CampaignFolder) -> None:
 # -- what is put where ---------------------------------------------------------------------------
 
 
-def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, Any], list[_Copy]]:
+def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, Any], list[_Copy]]:
     first = folders[0].document
     rows: dict[str, dict[str, Any]] = {}
     taken: dict[tuple[str, int], _Copy] = {}

@@ -207,10 +207,10 @@ def _execute(path: Path, content: bytes, fingerprint: str) -> None:
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
     except (Exception, SystemExit) as error:
-        raise DataError(f"{path}:{_line(error, path)}: can't be read: {_said(error)}") from None
+        raise DataError(f"{path}:{_line(error, path)}: can't be read: {_describe_error(error)}") from None
 
 
-def _said(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     text = shorten(str(error), 200).rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -224,7 +224,7 @@ def _line(error: BaseException, path: Path | str) -> int:
 # -- values --------------------------------------------------------------------------------------
 
 
-def registered() -> list[OwnMetric]:
+def list_registered() -> list[OwnMetric]:
     """The metrics that there are now, in the order in which they were defined."""
     return list(_registered.values())
 
@@ -272,7 +272,7 @@ def apply(results: Results, campaign: CampaignFolder) -> Results:
     for row in results.rows:
         of_cell.setdefault(row.cell, []).append(with_own_values(row))
     entries = {entry.id: entry for entry in campaign.cells}
-    with _told(len(of_cell)) as step:
+    with _show_progress(len(of_cell)) as step:
         for cell, rows in of_cell.items():
             run = Run(campaign.record_dir(cell), entries.get(cell), rows)
             for one in wanted:
@@ -332,11 +332,11 @@ def _values(one: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | No
         where = (
             f" ({Path(file).name}, line {line})" if line and one.file else f" (line {line})" if line else ""
         )
-        return {}, f"the function {one.name} fails: {_said(error)}{where}"
+        return {}, f"the function {one.name} fails: {_describe_error(error)}{where}"
 
 
 @contextmanager
-def _told(cells: int) -> Iterator[Callable[[], None]]:
+def _show_progress(cells: int) -> Iterator[Callable[[], None]]:
     """Tells a person at a terminal how far the functions have come, if they take their time."""
     from narrows.console import stderr_console
     from narrows.progress import bars

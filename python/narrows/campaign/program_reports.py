@@ -135,7 +135,7 @@ def _value(logs: Path, flow: int, program: dict[str, Any], plan: dict[str, Any])
     """The value of one flow in base units. Raises `NoValueError`."""
     text, name = _text(logs, flow, program, plan)
     if "json" in plan:
-        found = list(_in_json(_parsed(text, name), plan["json"]))
+        found = list(_in_json(_parse(text, name), plan["json"]))
         what = plan["json"]
     elif "ndjson" in plan:
         found, what = list(_in_lines(text, plan["ndjson"])), plan["ndjson"]
@@ -176,7 +176,7 @@ def _text(logs: Path, flow: int, program: dict[str, Any], plan: dict[str, Any]) 
         raise NoValueError(f"{name} {error}") from None
 
 
-def _parsed(text: str, name: str) -> Any:
+def _parse(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

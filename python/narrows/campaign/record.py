@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.campaign.frames import Frame, OtherFrame, convert_table, read_parquet
 from narrows.documents.campaign import FINISHED, INVALID, CellEntry
 from narrows.documents.results import MeasuredFlow, Row
 from narrows.errors import DataError
@@ -173,7 +173,7 @@ class Run:
                 raise DataError(f"{self.path}: has no record; the run is {self.state}")
             why = f" (they are kept with {_WANTED_BY[name]})" if name in _WANTED_BY else ""
             raise DataError(f"{self.path}: has no {name}{why}; there are {', '.join(there)}")
-        return converted(read_parquet(path, flow), to)
+        return convert_table(read_parquet(path, flow), to)
 
     @overload
     def packets(self, flow: int | None = ..., *, to: Literal["arrow"] = ...) -> pyarrow.Table: ...
@@ -205,4 +205,4 @@ class Run:
             import pyarrow.compute
 
             table = table.filter(pyarrow.compute.equal(table["element"], element))
-        return converted(table, to)
+        return convert_table(table, to)

@@ -84,7 +84,7 @@ def measure(folder: CampaignFolder) -> Results:
     finished = [cell for cell in cells if cell.is_finished]
     # The core measures without holding Python's lock, so threads use all cores.
     measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell.id)), finished)
-    metrics = metric_list() + _reported(document, folder, finished, measured)
+    metrics = metric_list() + _add_reports(document, folder, finished, measured)
     columns = Columns(document, [metric.name for metric in metrics])
     labels = _flow_labels(document)
     of_cells = [
@@ -110,11 +110,11 @@ def measure(folder: CampaignFolder) -> Results:
         skipped=from_data(document["skipped"], list[Skipped]),
         links=links,
         link_summary=_link_summary(order, links, metrics, columns),
-        expect=_expected(folder, expect, finished, of_cells, metrics) if expect else [],
+        expect=_judge_expectations(folder, expect, finished, of_cells, metrics) if expect else [],
     )
 
 
-def _reported(
+def _add_reports(
     document: dict[str, Any],
     folder: CampaignFolder,
     finished: list[CellEntry],
@@ -137,7 +137,7 @@ def _reported(
     return described
 
 
-def _expected(
+def _judge_expectations(
     folder: CampaignFolder,
     expect: list[Expectation],
     finished: list[CellEntry],

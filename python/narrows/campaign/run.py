@@ -212,7 +212,7 @@ def run_campaign(
     path = choose_folder(loaded, output, resume)
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
-    changed = _changed_words(check_same(path, loaded.scenario), loaded.scenario) if again else {}
+    changed = _find_changed_words(check_same(path, loaded.scenario), loaded.scenario) if again else {}
     with planned(loaded, agent, reach or RemoteOptions(), say) as found:
         if again:
             remove = found.remote.local.remove if found.remote is not None else None
@@ -246,7 +246,7 @@ def run_campaign(
 _WORDS = ("name", "title", "question")
 
 
-def _changed_words(document: dict[str, Any], scenario: Scenario) -> dict[str, str]:
+def _find_changed_words(document: dict[str, Any], scenario: Scenario) -> dict[str, str]:
     """The words of a campaign.json that the scenario now has otherwise: a sentence about each."""
     before = resolved(document)
     return {

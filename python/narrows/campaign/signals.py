@@ -27,14 +27,14 @@ class Signalled(BaseException):
 def interruptible(sentence: str, numbers: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
     """Answers signals with a sentence while it lasts."""
     try:
-        with _raised(numbers):
+        with _raise_on(numbers):
             yield
     except Signalled as one:
         raise Interrupted(sentence, one.number) from None
 
 
 @contextlib.contextmanager
-def _raised(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+def _raise_on(numbers: Sequence[signal.Signals]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -267,7 +267,7 @@ class CampaignFolder:
     def check_records(self) -> None:
         """Refuses records that have changed since they were noted, and files that cells name."""
         in_threads(self.record_dir, [cell.id for cell in self.cells if cell.is_finished])
-        for problem in integrity.changed_files(self.files_dir, self.document):
+        for problem in integrity.find_changed_files(self.files_dir, self.document):
             raise DataError(problem)
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:

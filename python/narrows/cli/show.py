@@ -238,10 +238,10 @@ def _measured(path: Path) -> Measured:
     from narrows.campaign.results import measure_cell
 
     measured = measure_cell(path)
-    if not own_metrics.registered():
+    if not own_metrics.list_registered():
         return measured
     rows = [replace(row, absent={}) for row in measured.flows]
-    for one in own_metrics.registered():
+    for one in own_metrics.list_registered():
         own_metrics.add_values(one, Run(path, rows=rows), rows)
     return replace(measured, flows=rows)
 
@@ -264,7 +264,7 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 def _print_metrics(console: Console, measured: Measured) -> None:
     from narrows.analysis.metrics import show_number
     from narrows.analysis.terminal import Column, FittedTable, width
-    from narrows.campaign.own_metrics import registered
+    from narrows.campaign.own_metrics import list_registered
     from narrows.campaign.results import metric_list
 
     columns = [
@@ -273,7 +273,7 @@ def _print_metrics(console: Console, measured: Measured) -> None:
     columns += [(link.link, link.metrics) for link in measured.links]
     metrics = [
         metric
-        for metric in [*metric_list(), *(one.description for one in registered())]
+        for metric in [*metric_list(), *(one.description for one in list_registered())]
         if any(values.get(metric.name) is not None for _, values in columns)
     ]
 

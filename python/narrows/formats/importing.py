@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
+from narrows.campaign.imported import Imported, fill_campaign, new_import_document, new_import_entry
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError
@@ -110,9 +110,9 @@ def import_runs(
     entries = []
     for run, scheme in zip(runs, schemes, strict=True):
         count[scheme] += 1
-        entries.append(imported_entry(scheme, count[scheme], taken, run.started_at))
+        entries.append(new_import_entry(scheme, count[scheme], taken, run.started_at))
     files = sorted({str(file) for run in runs for file in run.files})
-    document = imported_document(
+    document = new_import_document(
         name,
         f"What did {tool} measure? (imported)",
         list(dict.fromkeys(schemes)),

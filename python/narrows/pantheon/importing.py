@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
+from narrows.campaign.imported import Imported, fill_campaign, new_import_document, new_import_entry
 from narrows.campaign.imported import default_folder as folder_under_results
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
@@ -51,14 +51,16 @@ def _name(source: Source) -> str:
 
 def _document(source: Source, argv: list[str]) -> dict[str, Any]:
     taken: set[str] = set()
-    return imported_document(
+    return new_import_document(
         _name(source),
         question(source),
         [PANTHEON + scheme for scheme in source.schemes],
         file=str(source.path),
         written=source.written,
         cells=[
-            imported_entry(PANTHEON + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at)
+            new_import_entry(
+                PANTHEON + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at
+            )
             for run in source.runs
         ],
         argv=argv,

@@ -232,7 +232,7 @@ def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None =
 
 def _mark(path: Path, shown: str) -> str:
     """A digest of everything that a page is made of; `shown` is the folder as the page names it."""
-    own = json.dumps(to_data([own.description for own in own_metrics.registered()]))
+    own = json.dumps(to_data([own.description for own in own_metrics.list_registered()]))
     found = hashlib.sha256(f"{__version__} {pages.digest()} {shown} {own}".encode())
     try:
         for name in _READ:
