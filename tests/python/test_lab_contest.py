@@ -15,6 +15,8 @@ import pytest
 
 import shell_kit
 from campaign_kit import narrows, sentence
+from narrows.documents.data import from_data, to_data
+from narrows.documents.lessons import Contest
 from narrows.errors import DataError, UsageError
 from narrows.lab.contest import Entrant, Rules, for_students, power, ranking, ranks
 from narrows.lab.submissions import Submission
@@ -40,8 +42,9 @@ def entrant(name: str, *paths: list[float]) -> Entrant:
     return Entrant(Submission(name, Path(name)), list(paths))
 
 
-def table(document: dict[str, Any], key: str) -> dict[str, Any]:
-    return {one["name"]: one[key] for one in document["ranking"]}
+def table(document: Contest | dict[str, Any], key: str) -> dict[str, Any]:
+    contest = from_data(document, Contest) if isinstance(document, dict) else document
+    return {place.name: getattr(place, key) for place in contest.ranking}
 
 
 def test_equal_values_share_a_rank_and_who_failed_is_last() -> None:
@@ -61,7 +64,7 @@ def test_the_mean_rank_decides_and_not_the_size_of_a_lead() -> None:
         ["a", "b", "c"],
         RULES,
     )
-    assert [one["name"] for one in found["ranking"]] == ["steady", "wild", "slow"]
+    assert [place.name for place in found.ranking] == ["steady", "wild", "slow"]
     assert table(found, "place") == {"steady": 1, "wild": 2, "slow": 3}
     assert table(found, "score") == pytest.approx({"steady": 4 / 3, "wild": 5 / 3, "slow": 3})
     assert table(found, "won") == {"steady": 2, "wild": 1, "slow": 0}
@@ -89,10 +92,10 @@ def test_who_fails_on_a_path_gains_nothing_there() -> None:
 
 def test_names_of_paths_are_hidden() -> None:
     found = ranking([entrant("a", [1.0]), entrant("b", [2.0])], ["satellite"], RULES)
-    assert "satellite" not in json.dumps(for_students(found, per_path=True))
-    shown = for_students(found, per_path=False)
+    assert "satellite" not in json.dumps(to_data(for_students(found, per_path=True)))
+    shown = to_data(for_students(found, per_path=False))
     assert "values" not in shown["ranking"][0]
-    assert found["paths"] == ["satellite"]
+    assert found.paths == ["satellite"]
 
 
 # -- a contest -----------------------------------------------------------------------------------

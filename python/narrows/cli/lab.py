@@ -262,14 +262,14 @@ def mark(
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
-    from narrows.lab.marking import mark as marked
-    from narrows.lab.marking import print_marks
+    from narrows.documents.data import to_data
+    from narrows.lab.marking import mark_folder, print_marks
 
-    document = marked(folder, solution, reveal=answers)
+    marks = mark_folder(folder, solution, reveal=answers)
     if as_json:
-        print_json(document)
+        print_json(to_data(marks))
         return
-    print_marks(stdout_console(), document)
+    print_marks(stdout_console(), marks)
 
 
 @subcommand(lab, example="narrows lab contest paths submissions -o contest")
@@ -319,6 +319,7 @@ def contest(
     from narrows.campaign.signals import interruptible
     from narrows.cli.common import positive, print_json
     from narrows.console import say, stderr_console, stdout_console
+    from narrows.documents.data import to_data
     from narrows.errors import EXIT_SOME_INVALID, UsageError
     from narrows.lab import contest as contests
     from narrows.lab.contest_report import print_ranking, write
@@ -332,7 +333,7 @@ def contest(
             say(text)
 
     with interruptible(f"interrupted; run the same command with -o {output} to resume"):
-        document = contests.run(
+        outcome = contests.run(
             paths,
             submissions,
             output,
@@ -342,12 +343,12 @@ def contest(
             quiet=True,
             tell=tell,
         )
-    shown = contests.for_students(document, per_path)
-    files = write(output, document, shown)
+    shown = contests.for_students(outcome, per_path)
+    files = write(output, outcome, shown)
     if as_json:
-        print_json(shown)
+        print_json(to_data(shown))
     else:
         print_ranking(stdout_console(), shown)
         print(f"ranking: {files[0]}")
-    if any(one["problems"] for one in document["ranking"]):
+    if any(place.problems for place in outcome.ranking):
         raise Exit(EXIT_SOME_INVALID)

@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from narrows.agent.location import Location, find_agent
 from narrows.campaign.schema import resolved
 from narrows.campaign.signals import Signalled
 from narrows.documents.campaign import INVALID
+from narrows.documents.lessons import CONTEST_FORMAT, Contest, Place
 from narrows.errors import DataError, Interrupted, NarrowsError, UsageError
 from narrows.lab.submissions import PLACEHOLDER, Submission, submissions_in
 from narrows.statistics.ranking import Floats
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
     from narrows.scenario import Loaded
 
-FORMAT = "narrows/contest/1"
 #: Another scheme that is always there.
 _ANOTHER = "reno"
 #: The end of a run that has used up its processor time.
@@ -64,10 +66,10 @@ class Entrant:
 
 def scenarios_in(folder: Path) -> list[Path]:
     """The scenarios of the paths, by name. Raises `DataError` if there are none."""
-    found = sorted(path for path in folder.glob("*.yaml")) if folder.is_dir() else []
-    if not found:
+    files = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
+    if not files:
         raise DataError(f"{folder}: there is no scenario; the paths are files NAME.yaml in a folder")
-    return found
+    return files
 
 
 def run(
@@ -80,11 +82,11 @@ def run(
     console: Console,
     quiet: bool,
     tell: Callable[[str], object],
-) -> dict[str, Any]:
+) -> Contest:
     """Runs what is missing in a contest's folder, and ranks. Raises `DataError` for scenarios that can't be
     read and `Interrupted`; problems of a submission are in the document."""
-    courses = [_course(file, rules) for file in scenarios_in(paths)]
-    entrants = [Entrant(one) for one in submissions_in(submitted)]
+    courses = [_read_course(file, rules) for file in scenarios_in(paths)]
+    entrants = [Entrant(submission) for submission in submissions_in(submitted)]
     for number, entrant in enumerate(entrants, 1):
         name = entrant.submission.name
         tell(f"submission {number} of {len(entrants)}, {name}")
@@ -92,7 +94,7 @@ def run(
         try:
             runner = _runner(entrant.submission, folder, rules)
         except NarrowsError as error:
-            _failed(entrant, str(error))
+            _note_failure(entrant, str(error))
             begun = False
         for course in courses:
             values = [[float("nan")] * course.runs for _ in course.own]
@@ -105,7 +107,7 @@ def run(
                     if not problems or np.isfinite(values).any(axis=1).all():
                         break
                 for problem in problems:
-                    _failed(entrant, problem)
+                    _note_failure(entrant, problem)
             entrant.values += values
     return ranking(entrants, [name for course in courses for name in course.names], rules)
 
@@ -132,13 +134,13 @@ class _Course:
         return [stem] if len(self.own) == 1 else [f"{stem} {row}" for row in range(1, len(self.own) + 1)]
 
 
-def _course(file: Path, rules: Rules) -> _Course:
+def _read_course(file: Path, rules: Rules) -> _Course:
     """A scenario, which is read with two schemes that are always there: flows that change are the
     submission's."""
     from narrows.scenario.overrides import Override
 
-    one, other = (
-        _loaded(file, Override("contest", "schemes", f"[{scheme}]"), rules).scenario
+    ours, other = (
+        _load(file, Override("contest", "schemes", f"[{scheme}]"), rules).scenario
         for scheme in (PLACEHOLDER, _ANOTHER)
     )
     own = [
@@ -147,35 +149,35 @@ def _course(file: Path, rules: Rules) -> _Course:
             for flow, changed in zip(row.flows, like.flows, strict=True)
             if flow["scheme"] != changed["scheme"]
         }
-        for row, like in zip(one.schemes, other.schemes, strict=True)
+        for row, like in zip(ours.schemes, other.schemes, strict=True)
     ]
     if not all(own):
         raise DataError(f"{file}: no flow is under test, so nobody can compete; leave the scheme of one out")
     if any(PLACEHOLDER in row.scheme_names for row in other.schemes):
         raise DataError(f"{file}: {PLACEHOLDER} stands for submissions, so no other flow can have it")
-    return _Course(file, one.runs, own)
+    return _Course(file, ours.runs, own)
 
 
-def _loaded(file: Path, change: Any, rules: Rules) -> Loaded:
+def _load(file: Path, change: Any, rules: Rules) -> Loaded:
     from narrows.scenario import Override, load
 
     return load(file, [Override("--where", "where", rules.where), change])
 
 
-def _runner(one: Submission, folder: Path, rules: Rules) -> Location | None:
+def _runner(submission: Submission, folder: Path, rules: Rules) -> Location | None:
     """The program that simulates a submission, its own or the agent, with limits of time and memory;
     `None` where the agent emulates, which has its own limits."""
     import shutil
 
     if rules.where != "simulate":
-        if one.is_crate:
+        if submission.is_crate:
             raise UsageError("a crate can be simulated alone; for the kernel, hand in a BPF object")
         return None
-    own = one.runner(folder / "build")
+    own = submission.runner(folder / "build")
     words = own.prefix if own is not None else [str(find_agent())]
     if limiter := shutil.which("prlimit"):
         words = [limiter, f"--cpu={rules.limit_s}:{rules.limit_s + 1}", f"--as={_memory()}", *words]
-    return Location(one.name, words, "user")
+    return Location(submission.name, words, "user")
 
 
 def _memory() -> int:
@@ -184,7 +186,7 @@ def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
 
 
-def _failed(entrant: Entrant, why: str) -> None:
+def _note_failure(entrant: Entrant, why: str) -> None:
     sentence = why.splitlines()[0] if why else "it failed without a word"
     if sentence not in entrant.problems:
         entrant.problems.append(sentence)
@@ -207,7 +209,7 @@ def _play(
     from narrows.campaign.run import run_campaign
 
     try:
-        loaded = _loaded(course.file, entrant.submission.change(), rules)
+        loaded = _load(course.file, entrant.submission.change(), rules)
         done = run_campaign(
             loaded, place, resume=False, argv=argv, console=console, quiet=quiet, runner=runner
         )
@@ -216,10 +218,10 @@ def _play(
     except NarrowsError as error:
         # Which path it was, its author is not to know.
         text = str(error).replace(str(place), "a run")
-        _failed(entrant, text.replace(str(course.file), "a path").replace(course.file.name, "a path"))
+        _note_failure(entrant, text.replace(str(course.file), "a path").replace(course.file.name, "a path"))
         return []
     except RecursionError:
-        _failed(entrant, f"{entrant.submission.path.name}: is nested too deeply")
+        _note_failure(entrant, f"{entrant.submission.path.name}: is nested too deeply")
         return []
     order = [row["label"] for row in resolved(done.folder.document)["schemes"]]
     flows: dict[tuple[int, int], list[dict[str, float | None]]] = {}
@@ -235,14 +237,14 @@ def _play(
             continue
         if not cell.is_finished:
             why = cell.error_message or "a run failed"
-            _failed(entrant, _TOO_LONG.format(rules.limit_s) if _CPU in why else why)
+            _note_failure(entrant, _TOO_LONG.format(rules.limit_s) if _CPU in why else why)
         else:
             reasons = [str(reason.text) for reason in cell.reasons]
             why = f"a run is invalid: {(reasons or ['no reason is given'])[0]}"
             if rules.where == "emulate":
                 spoilt.append(why)
                 continue
-            _failed(entrant, why)
+            _note_failure(entrant, why)
         of_path = values[order.index(cell.scheme)]
         of_path[:] = [float("nan")] * len(of_path)
     return spoilt
@@ -270,37 +272,37 @@ def ranks(values: Floats) -> Floats:
     return np.asarray(better + (equal + 1) / 2)
 
 
-def ranking(entrants: list[Entrant], paths: list[str], rules: Rules) -> dict[str, Any]:
+def ranking(entrants: list[Entrant], paths: list[str], rules: Rules) -> Contest:
     """The document of a contest."""
-    on_path = np.array([[_value(runs) for runs in one.values] for one in entrants])
+    on_path = np.array([[_value(runs) for runs in entrant.values] for entrant in entrants])
     each = ranks(on_path.T)
     scores = each.mean(axis=0)
     low, high = _places(entrants)
     order = sorted(range(len(entrants)), key=lambda at: (scores[at], entrants[at].submission.name))
-    return {
-        "format": FORMAT,
-        "where": rules.where,
-        "paths": paths,
-        "ranking": [
-            {
-                "place": 1 + int((scores < scores[at]).sum()),
-                "place_low": low[at],
-                "place_high": high[at],
-                "name": entrants[at].submission.name,
-                "score": float(scores[at]),
-                "won": int((each[:, at] == each.min(axis=1)).sum()),
-                "failed": int(np.isnan(on_path[at]).sum()),
-                "values": [None if np.isnan(value) else float(value) for value in on_path[at]],
-                "ranks": [float(rank) for rank in each[:, at]],
-                "problems": entrants[at].problems,
-            }
+    return Contest(
+        format=CONTEST_FORMAT,
+        where=rules.where,
+        paths=paths,
+        ranking=[
+            Place(
+                place=1 + int((scores < scores[at]).sum()),
+                place_low=low[at],
+                place_high=high[at],
+                name=entrants[at].submission.name,
+                score=float(scores[at]),
+                won=int((each[:, at] == each.min(axis=1)).sum()),
+                failed=int(np.isnan(on_path[at]).sum()),
+                values=[None if np.isnan(value) else float(value) for value in on_path[at]],
+                ranks=[float(rank) for rank in each[:, at]],
+                problems=entrants[at].problems,
+            )
             for at in order
         ],
-    }
+    )
 
 
 def _value(runs: list[float]) -> float:
-    known = [one for one in runs if np.isfinite(one)]
+    known = [run for run in runs if np.isfinite(run)]
     return median_over_runs(known) if known else float("nan")
 
 
@@ -313,27 +315,25 @@ def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:
     times = RESAMPLES // 10
     drawn = np.empty((paths, times, count))
     for path in range(paths):
-        values = np.array([one.values[path] for one in entrants])
+        values = np.array([entrant.values[path] for entrant in entrants])
         picks = chance.randint(0, values.shape[1], size=(times, values.shape[1]))
         # A run that is missing counts as its path's median.
         middle = np.array([_value(runs) for runs in values])[:, None]
         values = np.where(np.isfinite(values), values, middle)
         drawn[path] = np.median(values[:, picks], axis=-1).T
     chosen = chance.randint(0, paths, size=(times, paths))
-    found = ranks(drawn[chosen, np.arange(times)[:, None]]).mean(axis=1)
-    places = np.sort(1 + (found[:, None, :] < found[:, :, None]).sum(axis=-1), axis=0)
+    scores = ranks(drawn[chosen, np.arange(times)[:, None]]).mean(axis=1)
+    places = np.sort(1 + (scores[:, None, :] < scores[:, :, None]).sum(axis=-1), axis=0)
     tail = (1 - LEVEL) / 2
     ends = [int(np.floor(tail * (times - 1))), int(np.ceil((1 - tail) * (times - 1)))]
     low, high = (places[end].tolist() for end in ends)
     return low, high
 
 
-def for_students(document: dict[str, Any], per_path: bool) -> dict[str, Any]:
-    """The document without the names of paths, and without values of single ones unless they are wanted."""
-    hidden = {**document, "paths": [f"path {number}" for number in range(1, len(document["paths"]) + 1)]}
+def for_students(contest: Contest, per_path: bool) -> Contest:
+    """The ranking without the names of paths, and without values of single ones unless they are wanted."""
+    places = contest.ranking
     if not per_path:
-        hidden["ranking"] = [
-            {key: value for key, value in one.items() if key not in ("values", "ranks")}
-            for one in document["ranking"]
-        ]
-    return hidden
+        places = [replace(place, values=UNSET, ranks=UNSET) for place in places]
+    paths = [f"path {number}" for number in range(1, len(contest.paths) + 1)]
+    return replace(contest, paths=paths, ranking=places)

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows import __version__
 from narrows.analysis.metrics import four_digits
 from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
+from narrows.documents.data import to_data
+from narrows.documents.lessons import Contest, Place
 from narrows.policy import locked
 from narrows.text import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Json = Mapping[str, Any]
 
-
-def write(folder: Path, document: Json, shown: Json) -> list[Path]:
+def write(folder: Path, contest: Contest, shown: Contest) -> list[Path]:
     """Writes everything for the teacher, and the part that students may see; returns the files, the page
     first."""
     texts = {
         "ranking.html": page(shown),
         "ranking.csv": csv_text(shown),
-        "ranking.json": _dumped(shown),
-        "contest.json": _dumped(document),
+        "ranking.json": _json_text(shown),
+        "contest.json": _json_text(contest),
     }
     # Nothing has been run where no submission could be.
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,66 +38,69 @@ def write(folder: Path, document: Json, shown: Json) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def _dumped(document: Json) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def _json_text(contest: Contest) -> str:
+    return json.dumps(to_data(contest), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def place(one: Json) -> str:
+def place_text(place: Place) -> str:
     """`2`, or `2 (1 to 3)` where chance might have made it another."""
-    low, high = one["place_low"], one["place_high"]
-    return f"{one['place']}" if low == high == one["place"] else f"{one['place']} ({low} to {high})"
+    low, high = place.place_low, place.place_high
+    return f"{place.place}" if low == high == place.place else f"{place.place} ({low} to {high})"
 
 
-def csv_text(shown: Json) -> str:
+def csv_text(shown: Contest) -> str:
     """A line for each submission."""
     text = io.StringIO()
     rows = Rows(text)
-    per_path = "values" in shown["ranking"][0]
-    names = shown["paths"] if per_path else []
     columns = ("place", "place_low", "place_high", "name", "score", "won", "failed")
-    rows.write((*columns, "problems", *(f"{name} power" for name in names)))
-    for one in shown["ranking"]:
-        values = ["" if value is None else f"{value:.6g}" for value in one.get("values", ())]
-        head = (f"{one[key]:.6g}" if key == "score" else one[key] for key in columns)
-        rows.write((*head, "; ".join(one["problems"]), *values))
+    rows.write((*columns, "problems", *(f"{name} power" for name in shown.shown_paths)))
+    for place in shown.ranking:
+        values = ["" if value is None else f"{value:.6g}" for value in place.powers]
+        head = (place.place, place.place_low, place.place_high, place.name, f"{place.score:.6g}")
+        rows.write((*head, place.won, place.failed, "; ".join(place.problems), *values))
     return text.getvalue()
 
 
-def print_ranking(console: Console, shown: Json) -> None:
+def print_ranking(console: Console, shown: Contest) -> None:
     """The ranking as a table, and below it what went wrong."""
     from narrows.analysis.terminal import Column, FittedTable
 
-    per_path = "values" in shown["ranking"][0]
-    paths = shown["paths"] if per_path else []
     table = FittedTable(
         Column("place", "left"),
         Column("submission", "left"),
         Column("mean\nrank"),
         Column("paths\nwon"),
         Column("paths\nfailed"),
-        *(Column(f"{name}\npower", rank=1) for name in paths),
+        *(Column(f"{name}\npower", rank=1) for name in shown.shown_paths),
     )
-    for one in shown["ranking"]:
-        values = ["-" if value is None else four_digits(value) for value in one.get("values", ())]
-        table.add(
-            place(one), one["name"], f"{one['score']:.2f}", str(one["won"]), str(one["failed"]), *values
-        )
+    for place in shown.ranking:
+        values = ["-" if value is None else four_digits(value) for value in place.powers]
+        counts = (f"{place.score:.2f}", str(place.won), str(place.failed))
+        table.add(place_text(place), place.name, *counts, *values)
     table.print(console)
     for line in remarks(shown):
         console.print(line, soft_wrap=True, markup=False)
 
 
-def remarks(shown: Json) -> list[str]:
+def remarks(shown: Contest) -> list[str]:
     """Explains the numbers, and lists problems."""
-    count = plural(len(shown["paths"]), "path")
-    said = [
-        f"mean rank by power (Mbit/s per s of p95 delay) over {count}, {shown['where']}d; places in brackets:"
+    count = plural(len(shown.paths), "path")
+    about = (
+        f"mean rank by power (Mbit/s per s of p95 delay) over {count}, {shown.where}d; places in brackets:"
         " where chance might have put it (95 %)"
-    ]
-    return said + [f"{one['name']}: {problem}" for one in shown["ranking"] for problem in one["problems"]]
+    )
+    return [about, *(f"{place.name}: {text}" for place in shown.ranking for text in place.problems)]
 
 
-def page(shown: Json) -> str:
+@dataclass(frozen=True)
+class _Row:
+    about: Place
+    place: str
+    score: str
+    values: list[str]
+
+
+def page(shown: Contest) -> str:
     """The ranking as one HTML page."""
     from jinja2 import Environment
     from markupsafe import Markup
@@ -105,23 +108,23 @@ def page(shown: Json) -> str:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = files("narrows.lab").joinpath("templates", "contest.html.j2").read_text(encoding="utf-8")
     style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
-    said = remarks(shown)
+    about, *problems = remarks(shown)
     rows = [
-        {
-            **one,
-            "place": place(one),
-            "score": f"{one['score']:.2f}",
-            "values": ["–" if value is None else four_digits(value) for value in one.get("values", ())],
-        }
-        for one in shown["ranking"]
+        _Row(
+            about=place,
+            place=place_text(place),
+            score=f"{place.score:.2f}",
+            values=["–" if value is None else four_digits(value) for value in place.powers],
+        )
+        for place in shown.ranking
     ]
     return locked(
         environment.from_string(template).render(
             version=__version__,
             css=Markup(style),
             rows=rows,
-            paths=shown["paths"] if "values" in shown["ranking"][0] else [],
-            about=said[0],
-            problems=said[1:],
+            paths=shown.shown_paths,
+            about=about,
+            problems=problems,
         )
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from narrows.documents.laboratory import LabReport
+from narrows.documents.lessons import MARKS_FORMAT, Mark, Marks, Student, Unmarked
 from narrows.errors import DataError, NarrowsError
 from narrows.files import shipped_labs
 from narrows.lab.comparing import compare
@@ -24,43 +26,10 @@ from narrows.text import any_of, did_you_mean, plural, shorten
 if TYPE_CHECKING:
     from rich.console import Console
 
-FORMAT = "narrows/lab-marks/1"
 RIGHT, WRONG, EMPTY = "right", "wrong", "not answered"
 
 
 MARKED, NO_ANSWERS, NOT_RUN, UNREADABLE = "marked", "no answers", "not run", "unreadable"
-
-
-@dataclass(frozen=True)
-class Mark:
-    """The mark of one answer; the right one and why are empty unless they are to be revealed."""
-
-    question: str
-    ask: str
-    answer: str | None
-    right: str | None
-    unit: str | None
-    outcome: str
-    points: float
-    of: float
-    explain: str
-    why: str | None
-
-
-@dataclass(frozen=True)
-class Student:
-    """The marks of one student; `of` is the number of points of the lesson, None if it is not known."""
-
-    name: str
-    folder: str
-    state: str
-    lab: str | None = None
-    points: float = 0.0
-    of: float | None = None
-    answers: tuple[Mark, ...] = ()
-    #: The predictions of the student, by the names of the tasks; not marked.
-    predictions: Mapping[str, str] = field(default_factory=dict)
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +101,7 @@ def _unknown(origin: str, lab: Lab) -> str | None:
     return None
 
 
-def mark(folder: Path, solution: Path | None, *, reveal: bool) -> dict[str, Any]:
+def mark_folder(folder: Path, solution: Path | None, *, reveal: bool) -> Marks:
     """The marks of a student's folder, or of every folder in a class's folder, in which students without a
     run or answers are listed too. Only with `reveal` do the marks contain right answers and explanations.
 
@@ -142,28 +111,25 @@ def mark(folder: Path, solution: Path | None, *, reveal: bool) -> dict[str, Any]
         student = _mark_student(folder, solution, reveal)
         if student.problem:
             raise DataError(student.problem)
-        return _document([student])
+        return _marks([student])
     parts = folder.iterdir() if folder.is_dir() else ()
     folders = sorted(path for path in parts if path.is_dir() and not path.name.startswith("."))
     if not any((path / NOTE).is_file() for path in folders):
         raise DataError(f"{folder}: no lesson was run here; narrows lab run NAME -o {folder} runs one")
-    return _document([_mark_student(path, solution, reveal) for path in folders])
+    return _marks([_mark_student(path, solution, reveal) for path in folders])
 
 
-def _document(students: list[Student]) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "students": [asdict(student) for student in students],
-        "problems": [
-            {"folder": student.folder, "problem": student.problem} for student in students if student.problem
-        ],
-    }
+def _marks(students: list[Student]) -> Marks:
+    problems = [
+        Unmarked(folder=student.folder, problem=student.problem) for student in students if student.problem
+    ]
+    return Marks(format=MARKS_FORMAT, students=students, problems=problems)
 
 
 def _mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
     """The marks of one folder; in a class a folder that cannot be marked costs one sentence, not the others'
     marks."""
-    unmarked = Student(folder.resolve().name, str(folder), NOT_RUN)
+    unmarked = Student(name=folder.resolve().name, folder=str(folder), state=NOT_RUN)
     if not (folder / NOTE).is_file():
         why = f"{folder}: no lesson was run here"
         return replace(unmarked, problem=why)
@@ -174,7 +140,7 @@ def _mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
             raise DataError(f"{folder}: {lab.name} is not a lesson, so it has no answers to mark")
         right = read_solution(lab, solution)
         questions = lab.lesson.questions
-        unmarked = replace(unmarked, lab=lab.name, of=sum(asked.points for asked in questions.values()))
+        unmarked = replace(unmarked, lab=lab.name, most=sum(asked.points for asked in questions.values()))
         if not (folder / FILE).is_file():
             why = f"{folder}: {FILE} does not exist; narrows lab run {lab.name} -o {folder} writes it"
             return replace(unmarked, state=NO_ANSWERS, problem=why)
@@ -219,7 +185,7 @@ def _mark_answer(
         unit=question.unit,
         outcome=EMPTY if answer is None else RIGHT if is_good else WRONG,
         points=question.points if is_good else 0.0,
-        of=question.points,
+        most=question.points,
         explain=right.explain if reveal else "",
         why=why,
     )
@@ -249,12 +215,12 @@ def _from_runs(right: Answer, report: LabReport) -> str | None:
     return trimmed(values[0] * right.factor, 6)
 
 
-def print_marks(console: Console, document: Mapping[str, Any]) -> None:
+def print_marks(console: Console, marks: Marks) -> None:
     """Prints one student answer by answer, several as a table."""
     from narrows.analysis.terminal import Column, FittedTable
 
-    students = document["students"]
-    if len(students) == 1 and not document["problems"]:
+    students = marks.students
+    if len(students) == 1 and not marks.problems:
         _print_student(console, students[0])
         return
     table = FittedTable(
@@ -264,33 +230,31 @@ def print_marks(console: Console, document: Mapping[str, Any]) -> None:
         Column("of"),
         Column("not right", "left", folded=True),
     )
-    for student in sorted(students, key=lambda student: -float(student["points"])):
-        wrong = ", ".join(mark["question"] for mark in student["answers"] if mark["outcome"] != RIGHT)
-        note = wrong if student["state"] == MARKED else student["state"]
-        points = "–" if student["state"] in (NOT_RUN, UNREADABLE) else f"{student['points']:g}"
-        total = "–" if student["of"] is None else f"{student['of']:g}"
-        table.add(student["name"], student["lab"] or "", points, total, note)
+    for student in sorted(students, key=lambda student: -student.points):
+        wrong = ", ".join(mark.question for mark in student.answers if mark.outcome != RIGHT)
+        note = wrong if student.state == MARKED else student.state
+        points = "–" if student.state in (NOT_RUN, UNREADABLE) else f"{student.points:g}"
+        total = "–" if student.most is None else f"{student.most:g}"
+        table.add(student.name, student.lab or "", points, total, note)
     table.print(console)
-    for problem in document["problems"]:
-        console.print(problem["problem"], soft_wrap=True, markup=False)
+    for problem in marks.problems:
+        console.print(problem.problem, soft_wrap=True, markup=False)
 
 
-def _print_student(console: Console, student: Mapping[str, Any]) -> None:
+def _print_student(console: Console, student: Student) -> None:
     from narrows.analysis.terminal import fold, width
 
-    texts = [f"expected: {task}: {text}" for task, text in student["predictions"].items()]
-    for mark in student["answers"]:
-        unit = f" {mark['unit']}" if mark["unit"] else ""
-        text = (
-            f"{mark['outcome']}: {mark['question']}{'' if mark['answer'] is None else ': ' + mark['answer']}"
-        )
-        if mark["outcome"] != RIGHT and mark["right"] is not None:
-            text += f"; right is {mark['right']}{unit}"
-        if mark["why"]:
-            text += f"; {mark['why']}"
-        texts.append(f"{text}. {mark['explain']}".rstrip())
+    texts = [f"expected: {task}: {text}" for task, text in student.predictions.items()]
+    for mark in student.answers:
+        unit = f" {mark.unit}" if mark.unit else ""
+        text = f"{mark.outcome}: {mark.question}{'' if mark.answer is None else ': ' + mark.answer}"
+        if mark.outcome != RIGHT and mark.right is not None:
+            text += f"; right is {mark.right}{unit}"
+        if mark.why:
+            text += f"; {mark.why}"
+        texts.append(f"{text}. {mark.explain}".rstrip())
     for text in texts:
         for line in fold(text, width(console.file)):
             console.print(line, soft_wrap=True, markup=False)
-    points = plural(int(student["of"]), "point")
-    console.print(f"{student['name']}: {student['points']:g} of {points}", style="bold")
+    points = plural(int(student.most or 0), "point")
+    console.print(f"{student.name}: {student.points:g} of {points}", style="bold")
