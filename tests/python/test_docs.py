@@ -16,7 +16,7 @@ import pytest
 from narrows.cli import quick
 from narrows.cli.all_commands import app
 from narrows.cli.run import _real_path
-from narrows.lab.store import listed as list_labs
+from narrows.lab.store import list_families
 from narrows.report.plotting import kind_of
 from narrows.scenario import load, shipped
 from narrows.scenario.quick import QuickPath
@@ -167,7 +167,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
     is_lab = shown.line.startswith("narrows lab ") and "name" in given
     if is_lab and "/" not in given["name"]:
         # A laboratory by its name; folders are shown as paths.
-        assert given["name"] in {family.name for family in list_labs()}, shown.line
+        assert given["name"] in {family.name for family in list_families()}, shown.line
     takes_scenario = words[0] in ("run", "init") and "changes" in given  # not narrows lab run
     if takes_scenario and (given.get("scenario") or "").rpartition(".")[2] not in ("yaml", "-"):
         options = ("where", "schemes", "flows", "runs", "seed", "time")

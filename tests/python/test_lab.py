@@ -20,7 +20,7 @@ from narrows.lab import store
 from narrows.lab.reading import read
 from narrows.lab.running import check
 from narrows.lab.schema import schema
-from narrows.lab.store import listed
+from narrows.lab.store import list_families
 
 
 @pytest.fixture(autouse=True)
@@ -237,7 +237,7 @@ def test_a_new_family_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def _shipped() -> list[str]:
-    return [one.name for one in listed() if one.origin == SHIPPED]
+    return [one.name for one in list_families() if one.origin == SHIPPED]
 
 
 @pytest.mark.parametrize("name", _shipped())

@@ -13,7 +13,7 @@ from lab_kit import LAB, family
 from narrows.files import SHIPPED
 from narrows.lab import store
 from narrows.lab.marking import read_solution
-from narrows.lab.store import listed as list_labs
+from narrows.lab.store import list_families
 from narrows.lab.written_numbers import read_number
 
 LESSON = """\
@@ -276,7 +276,7 @@ def test_lessons_are_listed_in_their_order_with_numbers() -> None:
     assert "lesson 1" in shown
 
 
-@pytest.mark.parametrize("name", [family.name for family in list_labs() if family.origin == SHIPPED])
+@pytest.mark.parametrize("name", [family.name for family in list_families() if family.origin == SHIPPED])
 def test_every_shipped_laboratory_has_figures(name: str) -> None:
     from narrows.report.plotting import kind_of
 
@@ -343,7 +343,7 @@ def test_solutions_need_not_come_with_the_family(done: tuple[Path, dict[str, flo
     assert "no lesson was run here" in sentence(narrows("lab", "mark", tmp_path))
 
 
-@pytest.mark.parametrize("name", [family.name for family in list_labs() if family.origin == SHIPPED])
+@pytest.mark.parametrize("name", [family.name for family in list_families() if family.origin == SHIPPED])
 def test_shipped_lessons_have_solutions(name: str) -> None:
     lab = store.load(name)
     if lab.lesson is not None:

@@ -34,7 +34,7 @@ def list_families(
     from narrows.console import stdout_console, table
     from narrows.errors import DataError
     from narrows.lab.reading import read
-    from narrows.lab.store import listed as families
+    from narrows.lab.store import list_families as families
 
     if reference:
         from narrows.lab.reference import markdown

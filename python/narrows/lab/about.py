@@ -6,7 +6,7 @@ from typing import Any
 
 from narrows.files import read_whole
 from narrows.lab.reading import Lab
-from narrows.lab.store import listed
+from narrows.lab.store import list_families
 from narrows.text import plural
 
 _MOST_BYTES = 1_000_000
@@ -103,6 +103,6 @@ def lines(lab: Lab) -> list[str]:
         found.append(f"Published: {count} in {lab.published.path.name}. {lab.source or ''}".rstrip())
     found.append("")
     shorter = f" (--quick: {lab.quick})" if lab.quick else ""
-    called = lab.name if any(one.path == lab.folder for one in listed()) else lab.folder
+    called = lab.name if any(family.path == lab.folder for family in list_families()) else lab.folder
     found.append(f"Run it with: narrows lab run {called}{shorter}")
     return found

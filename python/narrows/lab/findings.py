@@ -25,15 +25,15 @@ def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str
         case: {name: value for name, value in row.items() if _is_usable(value)} for case, row in table.items()
     }
     ranked = {case: _in_order(row) for case, row in usable.items() if len(row) > 1}
-    found = []
+    texts = []
     # Where all have the same value there is no first or last.
     differing = {case: order for case, order in ranked.items() if len(order) > 1}
     if differing:
-        found.append(_ends(f"Highest {label}", differing, usable, 0, show))
-        found.append(_ends(f"Lowest {label}", differing, usable, -1, show))
+        texts.append(_ends(f"Highest {label}", differing, usable, 0, show))
+        texts.append(_ends(f"Lowest {label}", differing, usable, -1, show))
     if len(ranked) > 1:
-        found += [_always(label, ranked), *_changes(label, ranked)]
-    return [*found, *_ties(label, ranked), *_missing(label, table), *_negative(label, table, show)]
+        texts += [_always(label, ranked), *_changes(label, ranked)]
+    return [*texts, *_ties(label, ranked), *_missing(label, table), *_negative(label, table, show)]
 
 
 def _is_usable(value: float | None) -> bool:
@@ -52,12 +52,12 @@ def _in_order(row: Mapping[str, float | None]) -> list[list[str]]:
 def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
     """The rank of each scheme with a usable value, 1 for the highest; ties have the mean of the ranks that
     they share."""
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     place = 1
     for group in _in_order({name: value for name, value in row.items() if _is_usable(value)}):
-        found |= dict.fromkeys(group, place + (len(group) - 1) / 2)
+        by_name |= dict.fromkeys(group, place + (len(group) - 1) / 2)
         place += len(group)
-    return found
+    return by_name
 
 
 def _some(names: Sequence[str]) -> str:
@@ -68,7 +68,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{between.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -86,7 +86,7 @@ def _ends(
     """Names the first or last, case by case or in all of them."""
     cases: dict[str, list[str]] = {}
     for case, order in ranked.items():
-        cases.setdefault(_listed(order[place]), []).append(case)
+        cases.setdefault(_join(order[place]), []).append(case)
     if len(cases) == 1:
         (names, of), values = (
             next(iter(cases.items())),
@@ -98,7 +98,7 @@ def _ends(
         return f"{what}: {names} ({amount}){'' if len(of) == 1 else f' {_in_all(len(of))}'}."
     parts = [
         f"{names} in {len(of)} of {len(ranked)} conditions ({_some(of)})"
-        for names, of in sorted(cases.items(), key=lambda one: -len(one[1]))
+        for names, of in sorted(cases.items(), key=lambda entry: -len(entry[1]))
     ]
     return f"{what}: {'; '.join(parts)}."
 
@@ -109,7 +109,7 @@ def _above(ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[tuple[str, str
     places = [
         {name: place for place, group in enumerate(order) for name in group} for order in ranked.values()
     ]
-    common = [name for name in places[0] if all(name in one for one in places)]
+    common = [name for name in places[0] if all(name in place for place in places)]
     pairs = []
     for one, other in combinations(common, 2):
         if all(place[one] < place[other] for place in places):
@@ -154,7 +154,7 @@ def _changes(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[
         places[case] = ranks(row)
     names = dict.fromkeys(name for row in places.values() for name in row)
     spans = {name: [(row[name], case) for case, row in places.items() if name in row] for name in names}
-    name, of = max(spans.items(), key=lambda one: max(one[1])[0] - min(one[1])[0])
+    name, of = max(spans.items(), key=lambda entry: max(entry[1])[0] - min(entry[1])[0])
     (low, best), (high, worst) = min(of), max(of)
     if low == high:
         return []
@@ -175,7 +175,7 @@ def _ties(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[str
     for case, order in ranked.items():
         for group in order:
             if len(group) > 1:
-                tied.setdefault(_listed(group), []).append(case)
+                tied.setdefault(_join(group), []).append(case)
     return [f"Equal {label}: {names} ({_some(cases)})." for names, cases in tied.items()]
 
 

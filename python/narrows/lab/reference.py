@@ -6,7 +6,7 @@ from pathlib import Path
 
 from narrows.files import SHIPPED
 from narrows.lab.keys import Key, sections
-from narrows.lab.store import listed
+from narrows.lab.store import list_families
 from narrows.scenario.reference import cell, filled
 from narrows.text import markdown_table
 
@@ -58,7 +58,7 @@ def _shipped() -> str:
     from narrows.lab.reading import read
 
     rows = []
-    for one in listed():
+    for one in list_families():
         if one.origin == SHIPPED:
             lab = read(one.path)
             rows.append((f"`{lab.name}`", "lesson" if lab.lesson else "laboratory", cell(lab.question)))

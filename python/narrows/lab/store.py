@@ -18,7 +18,7 @@ def user_folder() -> Path:
     return config_folder() / "labs"
 
 
-def listed() -> list[Found]:
+def list_families() -> list[Found]:
     """All families by name; one of the user hides a shipped one of the same name."""
 
     def entries(folder: Path) -> list[tuple[str, Path]]:
@@ -36,7 +36,7 @@ def find(name: str) -> Path:
                 f"{shorten(name)}: there is no {FILE}; narrows lab new {shorten(name)} makes a family"
             )
         return path
-    known = {one.name: one.path for one in listed()}
+    known = {family.name: family.path for family in list_families()}
     if name in known:
         return known[name]
     hint = (
