@@ -115,7 +115,9 @@ class Campaign:
     @property
     def skipped(self) -> dict[str, str]:
         """Schemes that could not run there, with the reason."""
-        return {one["scheme"]: one["reason"] for one in self._folder.document.get("skipped", ())}
+        from narrows.campaign.entries import read_skipped
+
+        return {row.scheme: row.reason for row in read_skipped(self._folder.document)}
 
     @cached_property
     def _columns(self) -> Columns:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from narrows.documents.campaign import FORMAT, CellEntry
 from narrows.documents.data import DamagedError, from_data
+from narrows.documents.results import Skipped
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
-    from narrows.campaign.plan import Skipped
+    from narrows.campaign import plan
     from narrows.scenario import Cell
 
 
@@ -68,11 +69,17 @@ def read_entries(file: Path, contents: list[dict[str, Any]]) -> list[CellEntry]:
         raise DataError(f"{file}: is damaged: {error}") from None
 
 
+def read_skipped(document: dict[str, Any]) -> list[Skipped]:
+    """The schemes that a campaign.json says could not run, each with the reason; the document has been
+    checked."""
+    return from_data(document.get("skipped") or [], list[Skipped])
+
+
 def new_planned(cell: Cell) -> dict[str, Any]:
     """The entry of a cell of a plan."""
     return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)
 
 
-def new_skipped(skipped: Skipped) -> dict[str, Any]:
+def new_skipped(skipped: plan.Skipped) -> dict[str, str]:
     """A scheme that cannot run, with the reason."""
     return {"scheme": skipped.scheme, "reason": skipped.reason}

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
+from narrows.campaign.entries import read_skipped
 from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
@@ -32,7 +33,6 @@ from narrows.documents.results import (
     Outcome,
     Results,
     Row,
-    Skipped,
     Statistics,
     SummaryLine,
     read_results,
@@ -107,7 +107,7 @@ def measure(folder: CampaignFolder) -> Results:
         rows=rows,
         digests={cell.id: cell.digest for cell in finished if cell.digest},
         summary=_summaries(order, cells, rows, metrics, columns),
-        skipped=from_data(document["skipped"], list[Skipped]),
+        skipped=read_skipped(document),
         links=links,
         link_summary=_link_summary(order, links, metrics, columns),
         expect=_judge_expectations(folder, expect, finished, of_cells, metrics) if expect else [],
@@ -156,9 +156,7 @@ def _judge_expectations(
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
     order = _scheme_order(folder)
-    skipped = {
-        scheme.scheme: scheme.reason for scheme in from_data(folder.document["skipped"], list[Skipped])
-    }
+    skipped = {row.scheme: row.reason for row in read_skipped(folder.document)}
     return expectations.judge(expect, order, judged, skipped, metrics)
 
 

@@ -18,6 +18,7 @@ from narrows.agent.location import Location, this_machine
 from narrows.campaign import results as result_files
 from narrows.campaign import signals
 from narrows.campaign.bpf import check_programs
+from narrows.campaign.entries import read_skipped
 from narrows.campaign.events import Tell, nobody
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
@@ -311,8 +312,8 @@ def _run_in(
     )
     for warning in [*scenario.warnings, *plan.memory]:
         view.message(f"warning: {warning}")
-    for one in folder.document["skipped"]:
-        view.message(f"skipped {one['scheme']}: {one['reason']}")
+    for row in read_skipped(folder.document):
+        view.message(f"skipped {row.scheme}: {row.reason}")
     if again:
         view.message(
             f"resuming {folder.path}: {finished} of {len(states)} cells are finished"

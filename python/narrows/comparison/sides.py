@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
+from narrows.campaign.entries import read_skipped
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
@@ -233,7 +234,7 @@ def sample(side: Side, scheme: str, flow: str) -> Sample:
         if row.verdict != INVALID:
             seed = cells[row.cell].seed if row.cell in cells else None
             runs[row.run] = Run(row.run, seed, row.cell, str(row.verdict), row.metrics)
-    reasons = {one["scheme"]: one["reason"] for one in side.document.get("skipped") or []}
+    reasons = {row.scheme: row.reason for row in read_skipped(side.document)}
     return Sample(
         side,
         scheme,
@@ -276,7 +277,7 @@ def pairings(
     found = []
     for side in sides[1:]:
         # A scheme that was skipped on one side, or failed there, is reported and not passed over.
-        known = [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
+        known = [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
         common = [scheme for scheme in base.schemes if scheme in known]
         if schemes:
             common = [_named(base, scheme) for scheme in schemes]
@@ -353,7 +354,7 @@ def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | N
 
 
 def _known(side: Side) -> list[str]:
-    return [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
+    return [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
 
 
 def _parted(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:

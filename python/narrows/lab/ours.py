@@ -58,6 +58,7 @@ class Measured:
 def measure(run: LabRun, experiment: Experiment) -> Measured:
     """The values of an experiment that has been run; of one that was interrupted, those of its finished
     runs."""
+    from narrows.campaign.entries import read_skipped
     from narrows.campaign.results import read
     from narrows.campaign.schema import resolved
     from narrows.campaign.store import CampaignFolder
@@ -67,7 +68,7 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
     results = read(path)
     document = folder.document
     scenario = resolved(document)
-    skipped = {row["scheme"]: str(row["reason"]) for row in document["skipped"]}
+    skipped = {row.scheme: row.reason for row in read_skipped(document)}
     found: dict[tuple[str, str, str], Ours] = {}
     metrics = {metric.name: metric for metric in results.metrics}
     for (name, case), labels in find_rows(run.lab, experiment, run.where, scenario).items():
