@@ -24,7 +24,7 @@ from narrows.campaign.entries import now
 from narrows.campaign.journal import Journal
 from narrows.campaign.schema import check_members
 from narrows.documents.campaign import FAILED, FINISHED, FORMAT, PENDING, CellEntry
-from narrows.documents.data import from_data, to_data
+from narrows.documents.data import to_data
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes, read_whole
 from narrows.locks import FolderLock
@@ -230,8 +230,8 @@ class CampaignFolder:
         content.update(members)
         for name in [name for name, value in members.items() if value is UNSET]:
             del content[name]
-        entry = self._entries[cell_id] = from_data(content, CellEntry)
-        return entry
+        (self._entries[cell_id],) = entries.read_entries(self.path / FILE, [content])
+        return self._entries[cell_id]
 
     def _index(self) -> None:
         """Reads the entries, unless that has been done."""
