@@ -55,9 +55,9 @@ if not TYPE_CHECKING:  # or every name would be one of the package for type chec
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = found
-        return found
+        result = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = result
+        return result
 
 
 def __dir__() -> list[str]:

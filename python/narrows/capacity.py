@@ -59,12 +59,12 @@ def measure(
 ) -> Json:
     """The rates that simulator and emulator carry; of the simulator alone without an agent, or where `cannot`
     says why emulation is impossible."""
-    found: Json = {"simulator": simulator(), "runs": [], "emulator_bps": None, "cannot": cannot}
+    result: Json = {"simulator": simulator(), "runs": [], "emulator_bps": None, "cannot": cannot}
     told("simulator")
     if agent is not None and cannot is None:
-        found |= emulator(agent, told)
-    found["advice"] = advice(found)
-    return found
+        result |= emulator(agent, told)
+    result["advice"] = advice(result)
+    return result
 
 
 def simulator() -> Json:
@@ -79,7 +79,7 @@ def simulator() -> Json:
     )
     seconds = time.perf_counter() - began
     measured = json.loads(texts[0])["measured"]
-    whole = next(one for one in measured["flows"] if one["flow"] == "all")
+    whole = next(flow for flow in measured["flows"] if flow["flow"] == "all")
     # Rates are of IP packets, all of one size here.
     packets = whole["metrics"]["throughput_bps"] * measured["span_ns"] / 8e9 / 1500
     return {"packets_per_s": round(packets / seconds), "seconds": round(seconds, 3)}
@@ -100,7 +100,7 @@ def emulator(agent: Location, told: Callable[[str], None]) -> Json:
                 good, bad = max(rate, good or 0.0), None if rate == bad else bad
             else:
                 bad = min(rate, bad or math.inf)
-            rate = _next(good, bad, [one["rate_bps"] / 1e6 for one in runs])
+            rate = _next(good, bad, [run["rate_bps"] / 1e6 for run in runs])
     return {"runs": runs, "emulator_bps": None if good is None else round(good * 1e6)}
 
 
@@ -133,14 +133,14 @@ def _run(agent: Location, folder: Path, rate_bps: int) -> Json:
     if outcome.state != "finished":
         raise UnavailableError(f"the emulator failed: {outcome.message.rstrip('.')}")
     run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    carried = next(one for one in run["elements"] if one["kind"] == "bottleneck")
+    carried = next(element for element in run["elements"] if element["kind"] == "bottleneck")
     cpu = run.get("cpu") or {}
     return {
         "rate_bps": rate_bps,
         "delivered_bps": round(carried["out_bytes"] * 8 / RUN_S),
         "packets": run["lateness"]["packets"],
         "verdict": run["verdict"],
-        "reasons": [one["text"] for one in run["reasons"]],
+        "reasons": [reason["text"] for reason in run["reasons"]],
         "late_p50_ns": run["lateness"]["p50_ns"],
         "late_p99_ns": run["lateness"]["p99_ns"],
         "late_p999_ns": run["lateness"]["p999_ns"],
@@ -149,18 +149,18 @@ def _run(agent: Location, folder: Path, rate_bps: int) -> Json:
     }
 
 
-def advice(found: Json) -> str:
+def advice(document: Json) -> str:
     """The conclusion, in one sentence."""
-    packets = f"{found['simulator']['packets_per_s'] / 1e6:.2g} million packets a second on each processor"
-    if found["cannot"]:
-        return f"Simulate here: {packets}; emulation can't be measured, because {found['cannot']}."
-    if not found["runs"]:
+    packets = f"{document['simulator']['packets_per_s'] / 1e6:.2g} million packets a second on each processor"
+    if document["cannot"]:
+        return f"Simulate here: {packets}; emulation can't be measured, because {document['cannot']}."
+    if not document["runs"]:
         return f"Simulate here: {packets}; there is no agent to emulate with."
-    if found["emulator_bps"] is None:
-        least = show("rate", min(one["rate_bps"] for one in found["runs"]))
+    if document["emulator_bps"] is None:
+        least = show("rate", min(run["rate_bps"] for run in document["runs"]))
         return (
             f"Simulate here ({packets}): not even {least} were emulated with verdict ok; if other programs"
             " are running, measure again without them."
         )
-    most = show("rate", found["emulator_bps"])
+    most = show("rate", document["emulator_bps"])
     return f"Emulate up to {most} with verdict ok; simulate {packets}, whatever the rate."

@@ -81,7 +81,7 @@ class ScenarioError(DataError):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
-        if problems and all(one.position.startswith("--") and not one.is_of_file for one in problems):
+        if problems and all(item.position.startswith("--") and not item.is_of_file for item in problems):
             # Not the file is wrong: the command was called with options that make no sense.
             self.exit_code = EXIT_USAGE
 

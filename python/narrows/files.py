@@ -198,7 +198,7 @@ def named_path(text: str, base: Path) -> Path:
     return path
 
 
-def packaged(path: Path) -> Any:
+def read_packaged(path: Path) -> Any:
     """The content of a YAML file that is part of a package."""
     import yaml
 
@@ -232,17 +232,17 @@ def home_folder() -> Path:
 
 def shipped_folder() -> Path | None:
     """The folder with the shipped scenarios."""
-    return _shipped("scenarios")
+    return _find_shipped("scenarios")
 
 
 def shipped_programs() -> Path | None:
     """The folder with the shipped manifests of programs."""
-    return _shipped("programs")
+    return _find_shipped("programs")
 
 
 def shipped_labs() -> Path | None:
     """The folder with the shipped laboratories."""
-    return _shipped("labs")
+    return _find_shipped("labs")
 
 
 @dataclass(frozen=True)
@@ -258,15 +258,15 @@ def by_name(
     users: Path, shipped: Path | None, entries: Callable[[Path], Iterable[tuple[str, Path]]]
 ) -> list[Found]:
     """The entries of both folders by name; one of the user hides a shipped one of the same name."""
-    found: dict[str, Found] = {}
+    result: dict[str, Found] = {}
     for origin, folder in ((USERS, users), (SHIPPED, shipped)):
         if folder is not None and folder.is_dir():
             for name, path in entries(folder):
-                found.setdefault(name, Found(name, path, origin))
-    return sorted(found.values(), key=lambda one: one.name)
+                result.setdefault(name, Found(name, path, origin))
+    return sorted(result.values(), key=lambda item: item.name)
 
 
-def _shipped(name: str) -> Path | None:
+def _find_shipped(name: str) -> Path | None:
     """A folder of the source tree, or what the package has of it."""
     package = Path(__file__).resolve().parent
     tree = package.parent.parent

@@ -15,7 +15,7 @@ _PARTIAL = ".narrows.partial"
 
 
 @contextmanager
-def filled(target: Path, last: str) -> Iterator[Path]:
+def fill(target: Path, last: str) -> Iterator[Path]:
     """A folder to write into, whose content is in `target` when the block has ended well.
 
     A folder that does not exist appears complete. An empty one is kept, since it may be a link, a mount
@@ -46,7 +46,7 @@ def _check(target: Path, place: Path) -> None:
     # A path that was followed to its end is a link only if links lead in a circle.
     if place.is_symlink() or (place.exists() and not place.is_dir()):
         raise UsageError(f"{target} exists and is not a folder; choose another name with -o")
-    if place.exists() and any(one.name != _PARTIAL for one in place.iterdir()):
+    if place.exists() and any(path.name != _PARTIAL for path in place.iterdir()):
         raise UsageError(f"{target} exists and is not empty; choose another folder with -o")
 
 
@@ -54,13 +54,13 @@ def _move(partial: Path, place: Path, last: str) -> None:
     """All of it or nothing, unless the command is killed meanwhile: `last` is then missing."""
     moved: list[Path] = []
     try:
-        for name in sorted((one.name for one in partial.iterdir()), key=lambda name: (name == last, name)):
+        for name in sorted((path.name for path in partial.iterdir()), key=lambda name: (name == last, name)):
             moved.append(place / name)
             (partial / name).rename(place / name)
     except BaseException:
-        for one in moved:
-            if one.is_dir():
-                shutil.rmtree(one, ignore_errors=True)
+        for path in moved:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
             else:
-                one.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
         raise

@@ -88,8 +88,8 @@ def list_of(inner: Shape) -> Shape:
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, list):
             raise ShapeError(f"{at} is not a list")
-        for index, one in enumerate(value):
-            inner(one, f"{at}[{index}]")
+        for index, item in enumerate(value):
+            inner(item, f"{at}[{index}]")
 
     return shape
 
@@ -100,9 +100,9 @@ def dict_of(key: Shape, inner: Shape) -> Shape:
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
             raise ShapeError(f"{at} is not an object")
-        for name, one in value.items():
+        for name, item in value.items():
             key(name, f"a name in {at}")
-            inner(one, f"{at}.{name}")
+            inner(item, f"{at}.{name}")
 
     return shape
 
@@ -146,9 +146,9 @@ def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
             (first, inner), *_ = node.items()
             if first.startswith("<"):
                 return dict_of(named[first[1:-1]], shape(inner))
-            shapes = {name: shape(one) for name, one in node.items()}
-            optional = {name[:-1]: one for name, one in shapes.items() if name.endswith("?")}
-            return record({name: one for name, one in shapes.items() if not name.endswith("?")}, optional)
+            shapes = {name: shape(item) for name, item in node.items()}
+            optional = {name[:-1]: item for name, item in shapes.items() if name.endswith("?")}
+            return record({name: item for name, item in shapes.items() if not name.endswith("?")}, optional)
         name, _, null = node.partition(" | ")
         return nullable(named[name]) if null else named[name]
 

@@ -22,7 +22,7 @@ _DATA = ('type="text/plain"', 'type="application/json"')
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 
 
-def locked(page: str) -> str:
+def lock(page: str) -> str:
     """A whole page whose policy has the hashes of its elements."""
     page = _without_style_attributes(page)
     hashes: dict[str, dict[str, None]] = {"style": {}, "script": {}}
@@ -67,11 +67,11 @@ def _without_style_attributes(page: str) -> str:
     page = "".join((*parts, _TAG.sub(classed, page[at:])))
     if not names:
         return page
-    rules = "\n".join(f".{name} {{ {_unescaped(rule)} }}" for rule, name in names.items())
+    rules = "\n".join(f".{name} {{ {_unescape(rule)} }}" for rule, name in names.items())
     return page.replace("</head>", f"<style>\n{rules}\n</style>\n</head>", 1)
 
 
-def _unescaped(rule: str) -> str:
+def _unescape(rule: str) -> str:
     import html
 
     # Markup could end the element, and neither Narrows' nor Matplotlib's values have any.

@@ -55,7 +55,11 @@ def remove_left(folder: Path, prefix: str = ".") -> None:
     """Removes temporary files and folders that start like this and that no process has locked."""
     try:
         with os.scandir(folder) as entries:
-            names = [one.name for one in entries if one.name.startswith(prefix) and one.name.endswith(SUFFIX)]
+            names = [
+                entry.name
+                for entry in entries
+                if entry.name.startswith(prefix) and entry.name.endswith(SUFFIX)
+            ]
     except OSError:
         return
     for name in names:

@@ -154,16 +154,16 @@ def _link(
         file = Scalar(option, trace)
         entries["rate"] = Mapping(option, {"trace": file}, {"trace": option})
     if own is not None:
-        found = _own(own, f"--{side}", problems)
-        if isinstance(found, Sequence):
+        result = _own(own, f"--{side}", problems)
+        if isinstance(result, Sequence):
             if trace is not None:
                 raise UsageError(
                     f"--{side} lists all elements; put the trace of --trace-{side} into the list"
                 )
-            link.items = list_items(found.copy(side), name, problems)
+            link.items = list_items(result.copy(side), name, problems)
             return link
-        entries |= found.entries if found else {}
-        _check_queue(entries, f"--{side}" if found and "queue" in found.entries else None)
+        entries |= result.entries if result else {}
+        _check_queue(entries, f"--{side}" if result and "queue" in result.entries else None)
     link.items = [Item(written, f"{name}.{index}") for index, written in enumerate(in_order(entries))]
     return link
 
@@ -172,19 +172,19 @@ def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | Non
     """A list of elements, or keys with values without the braces around them."""
     stripped = text.strip()
     whole = stripped if stripped[:1] in ("[", "{") else f"{{{stripped}}}"
-    found = parse_value(whole, option, is_option=True)
-    if isinstance(found, Sequence):
-        return found
-    if not isinstance(found, Mapping) or any(
-        isinstance(value, Scalar) and value.is_null for value in found.entries.values()
+    result = parse_value(whole, option, is_option=True)
+    if isinstance(result, Sequence):
+        return result
+    if not isinstance(result, Mapping) or any(
+        isinstance(value, Scalar) and value.is_null for value in result.entries.values()
     ):
         problems.add(Mark(option), 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
         return None
     entries = {
         key: read_queue(value.text, value.mark) if key == "queue" and isinstance(value, Scalar) else value
-        for key, value in found.entries.items()
+        for key, value in result.entries.items()
     }
-    return Mapping(found.mark, entries, found.key_marks)
+    return Mapping(result.mark, entries, result.key_marks)
 
 
 def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
@@ -228,10 +228,10 @@ def _prompt(options: ShellOptions, shell: str) -> dict[str, str]:
         words = [word for word in (options.rate, options.delay, options.loss) if word]
     outer = os.environ.get("NARROWS_PROMPT", "")
     hint = f"{outer}[{' '.join(['narrows', *words])}] "
-    found = {"NARROWS_PROMPT": hint}
+    prompt = {"NARROWS_PROMPT": hint}
     if Path(shell).name == "bash":
         # Run before the first prompt, when the files that set the prompt have been read.
-        found["PROMPT_COMMAND"] = 'PS1="$NARROWS_PROMPT$PS1"; unset PROMPT_COMMAND'
+        prompt["PROMPT_COMMAND"] = 'PS1="$NARROWS_PROMPT$PS1"; unset PROMPT_COMMAND'
     else:
-        found["PS1"] = f"{hint}$ "
-    return found
+        prompt["PS1"] = f"{hint}$ "
+    return prompt

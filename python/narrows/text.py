@@ -100,12 +100,12 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
         named: dict[tuple[str, ...], list[Path]] = {}
         for path, parts in depth.items():
             named.setdefault(path.parts[-parts:], []).append(path)
-        alike = [one for group in named.values() if len(group) > 1 for one in group]
-        longer = [one for one in alike if depth[one] < len(one.parts)]
+        alike = [place for group in named.values() if len(group) > 1 for place in group]
+        longer = [place for place in alike if depth[place] < len(place.parts)]
         if not longer:
             return ["/".join(path.parts[-depth[path] :]) for path in paths]
-        for one in longer:
-            depth[one] += 1
+        for place in longer:
+            depth[place] += 1
 
 
 def printable(text: object) -> str:

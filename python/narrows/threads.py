@@ -21,15 +21,15 @@ def in_threads(function: Callable[[_Item], _Found], items: Iterable[_Item]) -> l
     calls that have begun.
     """
     threads = os.cpu_count() or 1
-    found: list[_Found] = []
+    result: list[_Found] = []
     waiting: deque[Future[_Found]] = deque()
     pool = ThreadPoolExecutor(threads)
     try:
         for item in items:
             waiting.append(pool.submit(function, item))
             if len(waiting) >= threads * _AHEAD:
-                found.append(waiting.popleft().result())
-        found += [future.result() for future in waiting]
+                result.append(waiting.popleft().result())
+        result += [future.result() for future in waiting]
     finally:
         pool.shutdown(cancel_futures=True)
-    return found
+    return result

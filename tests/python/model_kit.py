@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from narrows.models.checkpoint import crc32c, masked
+from narrows.models.checkpoint import crc32c, mask_checksum
 from narrows.models.format import Array, write
 
 #: The end of every signal.
@@ -108,7 +108,7 @@ def checkpoint(folder: Path, parts: dict[str, Array], prefix: str = "global/", b
         shape = b"".join(field(2, varint(1 << 3) + varint(length)) for length in parts[name].shape)
         entry = varint(1 << 3) + varint(1) + field(2, shape)
         entry += varint(4 << 3) + varint(len(data)) + varint(5 << 3) + varint(len(content))
-        entry += varint(6 << 3 | 5) + struct.pack("<I", masked(crc32c(content)))
+        entry += varint(6 << 3 | 5) + struct.pack("<I", mask_checksum(crc32c(content)))
         entries.append(((prefix + name).encode(), entry))
         data += content
     index, handles = b"", []
@@ -116,7 +116,7 @@ def checkpoint(folder: Path, parts: dict[str, Array], prefix: str = "global/", b
     def place(block: bytes) -> bytes:
         nonlocal index
         handle = varint(len(index)) + varint(len(block))
-        index += block + b"\0" + struct.pack("<I", masked(crc32c(block + b"\0")))
+        index += block + b"\0" + struct.pack("<I", mask_checksum(crc32c(block + b"\0")))
         return handle
 
     size = -(-len(entries) // blocks)

@@ -11,13 +11,13 @@ from narrows import _native
 from narrows.campaign.plan import Plan, make_plan
 from narrows.scenario import Override, load
 from narrows.scenario.files import stored_name
-from narrows.scenario.shipped import shipped
+from narrows.scenario.shipped import list_scenarios
 
 #: Long enough for every scheme to leave its start. A flow whose very first packet finds the queue full (Verus
 #: begins with one) waits a second until it tries again.
 TIME, INTERVAL = "5 s", "1 s"
 
-(SCENARIO,) = [one for one in shipped() if one.name == "all-schemes"]
+(SCENARIO,) = [one for one in list_scenarios() if one.name == "all-schemes"]
 
 
 def plan() -> Plan:

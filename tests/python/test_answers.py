@@ -81,14 +81,14 @@ def _without(document: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
 def _use(theirs: Any) -> None:
     """All that is done with what a host says of itself; it is understood, or refused in one line."""
     try:
-        schema.checked("far", theirs, schema.HOST)
+        schema.check_document("far", theirs, schema.HOST)
     except UnavailableError as error:
         told = str(error)
         assert told.startswith("far: the agent's answer is malformed: ") and not has_hidden(told), told
         return
     rows = check._machines(here(), Location("far", [], ROOT), facts(), theirs)
     assert not any(has_hidden(word) for row in rows for word in (row.here, row.there))
-    sysctls.planned(theirs)
+    sysctls.plan_changes(theirs)
     clocks.by_ntp(facts()["clock"], theirs["clock"])
 
 

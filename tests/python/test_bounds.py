@@ -83,7 +83,7 @@ def test_plans_name_what_bounds_flows(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [one.name for one in shipped.shipped()])
+@pytest.mark.parametrize("name", [one.name for one in shipped.list_scenarios()])
 def test_every_shipped_scenario_is_bounded(name: str) -> None:
     scenario = load(name, []).scenario
     # A kernel that offers everything.

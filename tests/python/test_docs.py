@@ -161,7 +161,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
     context = command.make_context(words[0], words[1:])
     given = context.params
     if words[0] == "scenarios" and given["name"] is not None:
-        assert given["name"] in {one.name for one in shipped.shipped()}
+        assert given["name"] in {one.name for one in shipped.list_scenarios()}
     if words[0] == "plot":
         kind_of(given["figure"])
     is_lab = shown.line.startswith("narrows lab ") and "name" in given
@@ -175,7 +175,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
         changed = quick.Changed(**values, changes=given["changes"] or [])
         more = _real_path(given["host"], given["prepare"]) if words[0] == "run" else []
         path = QuickPath(**{field.name: given[field.name] for field in fields(QuickPath)})
-        quick.loaded(given.get("scenario"), path, changed, more)
+        quick.load_scenario(given.get("scenario"), path, changed, more)
 
 
 def test_the_readme_shows_the_first_scenario_as_it_is() -> None:

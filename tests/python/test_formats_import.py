@@ -21,7 +21,7 @@ from narrows.cli.all_commands import app
 from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError
 from narrows.formats import IMPORTS
-from narrows.formats.runs import carried, scheme_of
+from narrows.formats.runs import carry_forward, scheme_of
 from test_formats_export import SCENARIO
 
 METRICS = ("throughput_bps", "delay_p95_ns", "loss_ratio")
@@ -467,8 +467,8 @@ def test_names_of_files_tell_the_scheme() -> None:
 
 def test_what_is_not_told_again_is_carried_on() -> None:
     nan = np.nan
-    assert np.array_equal(carried(np.array([nan, 1, nan, 2, nan])), [nan, 1, 1, 2, 2], equal_nan=True)
-    assert len(carried(np.array([]))) == 0
+    assert np.array_equal(carry_forward(np.array([nan, 1, nan, 2, nan])), [nan, 1, 1, 2, 2], equal_nan=True)
+    assert len(carry_forward(np.array([]))) == 0
 
 
 def test_errors_of_the_system_are_told(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     copy = copies[agent_binary.AGENT]
     assert agent_binary.examine(copy).sha256 == copy.parent.name
     for name, file in copies.items():
-        sent = agent_binary.lightened(agent_binary.examine(find_agent().with_name(name)))
+        sent = agent_binary.strip_symbols(agent_binary.examine(find_agent().with_name(name)))
         assert agent_binary.examine(file).sha256 == sent.sha256
     bpf = rows["programs for the kernel"]
     assert bpf["here"] == bpf["there"], "both are of one kernel"
@@ -499,7 +499,7 @@ def test_settings_are_put_back_when_nothing_is_heard_any_more(
 def test_what_would_be_changed_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sysctls, "LEAST", {"a.b": 100, "c.d": 100, "e.f": 100})
     facts = {"sysctls": {"a.b": "99", "c.d": "100"}}
-    assert [str(change) for change in sysctls.planned(facts)] == ["a.b from 99 to 100"]
+    assert [str(change) for change in sysctls.plan_changes(facts)] == ["a.b from 99 to 100"]
 
 
 def test_settings_of_the_machine_that_cannot_be_changed_are_told(pair: Hosts) -> None:

@@ -140,7 +140,7 @@ def test_what_a_search_writes_has_the_values_that_it_tells() -> None:
 def test_plain_numbers_come_before_those_with_more_digits(value: float, first: float) -> None:
     tried = spaces.plainer(value)
     assert tried[0] == pytest.approx(first)
-    assert spaces.rounded(value, 2) in [pytest.approx(one) for one in tried]
+    assert spaces.round_digits(value, 2) in [pytest.approx(one) for one in tried]
 
 
 def test_what_counts_as_worst_and_what_is_kept_of_it() -> None:
@@ -155,13 +155,13 @@ def test_what_counts_as_worst_and_what_is_kept_of_it() -> None:
     assert loss.worse(0.3, 0.2)
     assert utilization.worse(0.1, 0.2)
     # Beyond a goal by a tenth, so that it still does in real time; without one, most of what was found.
-    assert loss.kept(0.5, 0.2, False) == pytest.approx(0.22)
-    assert utilization.kept(0.02, 0.1, False) == pytest.approx(0.09)
-    assert utilization.kept(-0.6, -0.3, True) == pytest.approx(-0.33)
-    assert loss.promised(loss.kept(0.5, 0.2, False)) == pytest.approx(0.2)
-    assert utilization.promised(utilization.kept(0.02, 0.1, False)) == pytest.approx(0.1)
-    assert loss.kept(0.5, None, False) == pytest.approx(0.4)
-    assert utilization.kept(0.1, None, False) == pytest.approx(0.15)
+    assert loss.value_to_keep(0.5, 0.2, False) == pytest.approx(0.22)
+    assert utilization.value_to_keep(0.02, 0.1, False) == pytest.approx(0.09)
+    assert utilization.value_to_keep(-0.6, -0.3, True) == pytest.approx(-0.33)
+    assert loss.value_to_promise(loss.value_to_keep(0.5, 0.2, False)) == pytest.approx(0.2)
+    assert utilization.value_to_promise(utilization.value_to_keep(0.02, 0.1, False)) == pytest.approx(0.1)
+    assert loss.value_to_keep(0.5, None, False) == pytest.approx(0.4)
+    assert utilization.value_to_keep(0.1, None, False) == pytest.approx(0.15)
 
 
 def test_a_hunt_finds_a_path_makes_it_minimal_and_shows_it_with_fresh_seeds(tmp_path: Path) -> None:

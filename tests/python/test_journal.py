@@ -16,7 +16,7 @@ import pytest
 import processes
 from campaign_kit import edited, narrows, sentence, simulate
 from narrows.campaign import entries, journal, store
-from narrows.campaign.gathering import opened
+from narrows.campaign.gathering import open_campaign
 from narrows.campaign.journal import Journal
 from narrows.errors import DataError, NarrowsError
 from test_campaign import Lab
@@ -269,7 +269,7 @@ def test_what_a_cell_costs_does_not_grow_with_the_number_of_cells(
 
 
 def test_lists_of_campaigns_take_the_journal_into_account(killed: Lab) -> None:
-    found = opened(killed.out)
+    found = open_campaign(killed.out)
     assert found.folder is not None
     assert sum(cell.is_finished for cell in found.folder.cells) >= 3
 

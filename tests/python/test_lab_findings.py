@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from narrows.lab.arithmetic import combined, jain
+from narrows.lab.arithmetic import combine, jain
 from narrows.lab.findings import findings, ranks
 from narrows.statistics.agreement import Agreement, agreement, total
 
@@ -117,8 +117,8 @@ def test_jains_index() -> None:
     assert jain([1, 1, 1]) == 1
     assert jain([1, 0]) == 0.5
     assert jain([0, 0]) == 1
-    assert combined([1, 3], "mean") == 2
-    assert combined([1, 3], "sum") == 4
+    assert combine([1, 3], "mean") == 2
+    assert combine([1, 3], "sum") == 4
 
 
 def test_a_family_without_published_values_is_answered_by_what_its_runs_show() -> None:

@@ -27,6 +27,6 @@ def test_a_campaign_of_very_many_runs_gets_no_report_unless_it_is_asked_for(
 def test_the_time_that_is_left_is_the_mean_of_cells_that_ended() -> None:
     left = TimeLeft(4, 2, 10.0)
     assert left.estimate() == 20.0
-    left.ended("a", 1.0)
-    left.ended("b", 3.0)
+    left.note_end("a", 1.0)
+    left.note_end("b", 3.0)
     assert left.estimate() == 2.0

@@ -158,7 +158,7 @@ def test_the_report_tells_of_frames_where_there_are_any(tmp_path: Path) -> None:
     ]
     campaign = data.load(write_campaign(tmp_path / "made", specs, simulated=True))
     figure = figures.registry()["frames"]
-    shown = {metric.name for metric in tables.meant(campaign)}
+    shown = {metric.name for metric in tables.meaningful_metrics(campaign)}
     about_frames = {"frame_delay_p95_ns", "frame_loss_ratio", "freezes", "media_sent_bps"}
     if not with_frames:
         assert tables.medians(campaign, "frames") is None

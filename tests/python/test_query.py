@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import narrows as package
 from campaign_kit import SCENARIO, narrows, sentence, simulate
-from narrows.api.query import concatenated
+from narrows.api.query import concatenate
 from narrows.cli.all_commands import app
 from narrows.errors import UsageError
 
@@ -163,7 +163,7 @@ def test_damaged_files_cost_a_sentence_each(made: Path, tmp_path: Path) -> None:
 def test_columns_of_different_kinds_are_text_together() -> None:
     one = pa.table({"a": [1, 2], "b": [1, 2], "c": [None, None]})
     two = pa.table({"a": ["x"], "b": [0.5], "d": ["y"]})
-    found = concatenated([one, two])
+    found = concatenate([one, two])
     assert found["a"].to_pylist() == ["1", "2", "x"]
     assert found["b"].to_pylist() == [1.0, 2.0, 0.5]
     assert found["d"].to_pylist() == [None, None, "y"]

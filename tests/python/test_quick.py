@@ -287,7 +287,7 @@ def test_a_folder_hides_no_shipped_scenario(tmp_path: Path, monkeypatch: pytest.
     from narrows.scenario import shipped
 
     monkeypatch.chdir(tmp_path)
-    known = {one.name: one.path for one in shipped.shipped()}
+    known = {one.name: one.path for one in shipped.list_scenarios()}
     for name in ("first-look", "ncsu/rtt-fairness"):
         (tmp_path / name).mkdir(parents=True)
         assert shipped.find(name) == known[name.rpartition("/")[2]]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from campaign_kit import edited
 from narrows import _native, report
 from narrows.analysis import attempts
-from narrows.analysis.checks import counted
+from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry, Failure
 from narrows.report import document, tables
 from narrows.report.data import load
@@ -220,10 +220,12 @@ def test_skipped_checks_are_not_counted_as_holding(doc: dict[str, Any]) -> None:
 def test_checks_are_counted_in_words() -> None:
     holds, skipped = {"ok": True, "skipped": False}, {"ok": True, "skipped": True}
     fails = {"ok": False, "skipped": False}
-    assert counted([holds, holds, skipped]) == "2 of 3 hold, 1 skipped"
-    assert counted([holds, fails]) == "1 of 2 hold, 1 fails"
-    assert counted([skipped, fails, fails]) == "0 of 3 hold, 1 skipped, 2 fail"
-    assert counted([{"ok": True}]) == "1 of 1 hold", "records of the first versions do not have the field"
+    assert count_in_words([holds, holds, skipped]) == "2 of 3 hold, 1 skipped"
+    assert count_in_words([holds, fails]) == "1 of 2 hold, 1 fails"
+    assert count_in_words([skipped, fails, fails]) == "0 of 3 hold, 1 skipped, 2 fail"
+    assert count_in_words([{"ok": True}]) == "1 of 1 hold", (
+        "records of the first versions do not have the field"
+    )
 
 
 def _row(doc: dict[str, Any], scheme: str, flow: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from narrows.cli.all_commands import app
 from narrows.report import document, style
 from narrows.report.data import load
-from narrows.report.figures.summary import _shared, _without
+from narrows.report.figures.summary import _shared_parameters, _without
 from report_campaigns import HOST, TIMES, Spec, network, write_campaign
 
 ERROR_NS = 10_234_567
@@ -156,6 +156,6 @@ def test_schemes_keep_their_colour_on_both_hosts_and_differ_by_marker_and_dash()
 
 def test_names_are_not_cut_within_parentheses() -> None:
     names = [f"{scheme} (sender {place})" for place in ("here", "there") for scheme in ("a", "b", "c d=1")]
-    assert _shared(names) == []
-    assert _shared(names[:3]) == ["(sender here)"]
+    assert _shared_parameters(names) == []
+    assert _shared_parameters(names[:3]) == ["(sender here)"]
     assert [_without(name, ["(sender here)"]) for name in names[:3]] == ["a", "b", "c d=1"]

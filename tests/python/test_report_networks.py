@@ -118,7 +118,7 @@ def test_datagrams_and_expectations_have_tables(campaign: Campaign) -> None:
 
 
 def test_metrics_that_nobody_needs_are_left_out(campaign: Campaign) -> None:
-    names = {metric.name for metric in tables.meant(campaign)}
+    names = {metric.name for metric in tables.meaningful_metrics(campaign)}
     assert "completion_p50_ns" in names and "jain_index" in names
     # The run is shorter than such a window.
     assert "jain_160s" not in names

@@ -63,7 +63,7 @@ def test_the_run_nearest_to_the_medians_is_chosen(folder: Path) -> None:
     assert middle.number == 3
     # Those that are not ok are drawn too, and schemes keep their order.
     campaign.of_scheme("reno")[0].verdict, campaign.of_scheme("reno")[1].verdict = "ok", "invalid"
-    assert choice.chosen(campaign) == [middle.cell, "reno-r1", "reno-r2"]
+    assert choice.choose_cells(campaign) == [middle.cell, "reno-r1", "reno-r2"]
     assert choice.representative([]) is None
 
 
@@ -78,7 +78,7 @@ def test_of_a_matrix_one_row_of_each_scheme_is_drawn(folder: Path) -> None:
     for run, label in zip(campaign.runs, labels * len(campaign.runs), strict=False):
         run.scheme = label
         run.verdict = "ok"
-    chosen = {run.scheme for run in campaign.runs if run.cell in choice.chosen(campaign)}
+    chosen = {run.scheme for run in campaign.runs if run.cell in choice.choose_cells(campaign)}
     assert chosen == {"cubic (rate 2 Mbit/s)", "reno (rate 1 Mbit/s)"}
 
 

@@ -15,7 +15,7 @@ import pytest
 import processes
 from campaign_kit import SCENARIO, narrows, simulate
 from narrows.campaign import results
-from narrows.campaign.columns import Columns, typed
+from narrows.campaign.columns import Columns, infer_types
 from narrows.campaign.results_file import _array, table
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.data import to_data
@@ -214,7 +214,7 @@ def test_flows_with_other_parameters_have_their_own_values(tmp_path: Path) -> No
     ],
 )
 def test_values_have_the_kind_that_all_of_them_have(texts: list[str], kind: str, values: list[Any]) -> None:
-    found, by_text = typed(texts)
+    found, by_text = infer_types(texts)
     assert (found, [by_text[text] for text in texts]) == (kind, values)
 
 

@@ -14,7 +14,7 @@ from narrows.scenario import loads, registry
 from narrows.scenario.keys import KEYS
 from narrows.scenario.reference import markdown
 from narrows.scenario.schema import schema, schema_text
-from narrows.scenario.shipped import shipped
+from narrows.scenario.shipped import list_scenarios
 from test_mutations import BUSY, GRAPH, LOT
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -36,7 +36,7 @@ def test_committed_reference_is_current() -> None:
 
 def test_shipped_scenarios_satisfy_the_schema() -> None:
     validator = jsonschema.Draft7Validator(schema(registry.load()))
-    for one in shipped():
+    for one in list_scenarios():
         assert not list(validator.iter_errors(load(one.path.read_text()))), one.name
 
 

@@ -14,7 +14,7 @@ from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell, Scenario, cells_of
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.schemes import missing_model
-from narrows.scenario.shipped import Shipped, shipped
+from narrows.scenario.shipped import Shipped, list_scenarios
 
 SECONDS = 2
 #: From a gigabit on, half a second has more packets than two seconds of the others.
@@ -56,22 +56,22 @@ def chosen(scenario: Scenario) -> list[Cell]:
 
 
 def test_there_are_scenarios_of_the_field() -> None:
-    families = {one.family for one in shipped()}
+    families = {one.family for one in list_scenarios()}
     assert {"basic", "geni", "ncsu", "parking-lot", "rfc8867", "pantheon", "cellular"} <= families
-    names = [one.name for one in shipped()]
+    names = [one.name for one in list_scenarios()]
     assert len(names) == len(set(names)), "scenarios are found by their names alone"
     basic = {"first-look", "one-flow", "three-flows", "shallow-buffer", "lossy", "gigabit"}
     assert basic <= set(names)
 
 
-@pytest.mark.parametrize("one", shipped(), ids=lambda one: f"{one.family}/{one.name}")
+@pytest.mark.parametrize("one", list_scenarios(), ids=lambda one: f"{one.family}/{one.name}")
 def test_it_is_called_as_its_file_and_asks_something(one: Shipped) -> None:
     scenario = load(one.path).scenario
     assert scenario.name == one.name
     assert scenario.question.endswith("?")
 
 
-@pytest.mark.parametrize("one", shipped(), ids=lambda one: f"{one.family}/{one.name}")
+@pytest.mark.parametrize("one", list_scenarios(), ids=lambda one: f"{one.family}/{one.name}")
 def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
     scenario = load(one.path).scenario
     files = tmp_path / "files"

@@ -23,7 +23,7 @@ from narrows.traces.trace import (
     OPPORTUNITY_BITS,
     Opportunities,
     Rates,
-    binned,
+    bin_rates,
     opportunities,
 )
 
@@ -99,7 +99,7 @@ def test_parquet_files_come_back_as_they_were(trace: Rates) -> None:
 @given(opportunity_traces(), st.integers(1, 400))
 def test_binning_keeps_every_byte(trace: Opportunities, bin_ms: int) -> None:
     bin_ns = bin_ms * NS_PER_MS
-    rates = binned(trace, bin_ns)
+    rates = bin_rates(trace, bin_ns)
     assert rates.end_ns == trace.length_ns
     done = 0
     times = trace.times_ms * NS_PER_MS
@@ -137,7 +137,7 @@ def test_rates_become_opportunities_as_soon_as_the_bytes_are_there(trace: Rates)
 @settings(deadline=None)
 @given(opportunity_traces())
 def test_a_round_trip_through_milliseconds_loses_nothing(trace: Opportunities) -> None:
-    back = opportunities(binned(trace, NS_PER_MS))
+    back = opportunities(bin_rates(trace, NS_PER_MS))
     # What is at 0 ms can only be seen again at the end of the first millisecond; half a bit that is missing
     # at the end of one shows in the next.
     assert len(back.times_ms) == len(trace.times_ms)
@@ -146,7 +146,7 @@ def test_a_round_trip_through_milliseconds_loses_nothing(trace: Opportunities) -
 
 
 def test_binning_by_hand() -> None:
-    rates = binned(_opportunities(0, 50, 100, 101, 250), 100 * NS_PER_MS)
+    rates = bin_rates(_opportunities(0, 50, 100, 101, 250), 100 * NS_PER_MS)
     assert rates.time_ns.tolist() == [0, 100 * NS_PER_MS, 200 * NS_PER_MS]
     assert rates.rate_bps.tolist() == [360_000, 120_000, 240_000]  # 3, 1 and 1 in 100, 100 and 50 ms
     assert rates.end_ns == 250 * NS_PER_MS

@@ -132,4 +132,4 @@ def test_tables_and_reports_mark_the_settings_that_were_checked(tmp_path: Path) 
     campaign = load(out)
     assert verification.mark(campaign, "reno")["status"] == "verified"
     assert verification.mark(campaign, "reno beta=0.8")["status"] == "unverified"
-    assert verification.explained(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]
+    assert verification.explain(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.files import packaged
+from narrows.files import read_packaged
 from narrows.scenario.reference import cell
 from narrows.schemes.status import MARKS
 from narrows.text import markdown_table
@@ -153,7 +153,7 @@ def _rows(one: Comparison) -> str:
 
 def _remarks() -> dict[str, str]:
     """Explanations of comparisons by people who examined them, by scheme and reference."""
-    return dict(packaged(_REMARKS))
+    return dict(read_packaged(_REMARKS))
 
 
 def _states(one: Comparison, grid_path: str, outcome: Outcome) -> str:

@@ -55,9 +55,9 @@ def find_agent() -> Path:
         return Path(named)
     if os.access(_PACKAGED, os.X_OK):
         return _PACKAGED
-    found = shutil.which("narrows-agent")
-    if found:
-        return Path(found)
+    text = shutil.which("narrows-agent")
+    if text:
+        return Path(text)
     raise UnavailableError(
         "the program narrows-agent is not there; build it in the source tree with: make build"
     )
@@ -109,19 +109,19 @@ class Location:
             ) from None
         answer = schema.parse(said)
         if answer is not None and (process.returncode == 0 or schema.complaint(answer)):
-            return schema.checked(self.name, answer, shape)
+            return schema.check_document(self.name, answer, shape)
         why = _cannot_run(arguments[0], complaint.decode(errors="replace"), process.returncode)
         raise UnavailableError(f"{self.name}: {why}")
 
     def version(self, program: Path | None = None) -> dict[str, Any]:
         """The agent's version; raises `UnavailableError`, naming `program`, unless it speaks our protocol."""
-        found = self.ask(schema.VERSION, "version")
-        if found["protocol"] != PROTOCOL:
+        result = self.ask(schema.VERSION, "version")
+        if result["protocol"] != PROTOCOL:
             raise UnavailableError(
-                f"{program or self.prefix[-1]} speaks protocol {found['protocol']}, this package"
+                f"{program or self.prefix[-1]} speaks protocol {result['protocol']}, this package"
                 f" {PROTOCOL}; build both from the same source with: make build"
             )
-        return found
+        return result
 
     def doctor(self) -> dict[str, Any]:
         """The facts about the machine that cells depend on."""

@@ -41,10 +41,10 @@ def _is_socket(value: Any) -> bool:
 def parse(text: bytes) -> dict[str, Any] | None:
     """A line of an agent, which is a JSON object; None if it is not."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return result if isinstance(result, dict) else None
 
 
 def complaint(document: dict[str, Any]) -> str | None:
@@ -58,7 +58,7 @@ def complaint(document: dict[str, Any]) -> str | None:
     return message if message and is_text(message) else "the agent failed without giving a reason"
 
 
-def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
+def check_document(place: str, document: Any, shape: Shape) -> dict[str, Any]:
     """The document, if it has the shape; raises `UnavailableError` if not."""
     if isinstance(document, dict) and (message := complaint(document)):
         raise UnavailableError(f"{place}: {message}")
@@ -66,8 +66,8 @@ def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
         shape(document, "its answer")
     except ShapeError as error:
         raise UnavailableError(f"{place}: the agent's answer is malformed: {error}; check the host") from None
-    found: dict[str, Any] = document
-    return found
+    result: dict[str, Any] = document
+    return result
 
 
 _SHAPES = read_shapes(

@@ -96,7 +96,7 @@ class Session:
                 f"{self.location.name}: the agent answers with something that is not a JSON object:"
                 f" {line[:80]!r}"
             )
-        return schema.checked(self.location.name, answer, shape)
+        return schema.check_document(self.location.name, answer, shape)
 
     def close_input(self) -> None:
         """Lets the agent end."""

@@ -15,10 +15,10 @@ def word(check: Mapping[str, Any]) -> str:
     return SKIPPED if check.get("skipped") else HOLDS
 
 
-def counted(checks: Iterable[Mapping[str, Any]]) -> str:
+def count_in_words(checks: Iterable[Mapping[str, Any]]) -> str:
     """`14 of 14 hold`, `12 of 15 hold, 1 skipped, 2 fail`."""
     words = [word(check) for check in checks]
-    hold, skipped, fail = (words.count(one) for one in (HOLDS, SKIPPED, FAILS))
+    hold, skipped, fail = (words.count(text) for text in (HOLDS, SKIPPED, FAILS))
     parts = [f"{hold} of {len(words)} hold"]
     if skipped:
         parts.append(f"{skipped} skipped")

@@ -13,7 +13,7 @@ from narrows.analysis.tables import (
     Metrics,
     beside,
     column_of,
-    fitted,
+    fit_spread,
     name_cells,
     name_columns,
     rows_by_label,
@@ -76,7 +76,7 @@ def _print_lines(
             made.add(*first, *values)
         return made
 
-    fitted(console, len(metrics), make)[0].print(console)
+    fit_spread(console, len(metrics), make)[0].print(console)
 
 
 def print_flows(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -111,9 +111,9 @@ def print_sharing(console: Console, results: Results, scenarios: Sequence[Mappin
     console.print()
     metrics = of_names(results.metrics, SHARING)
     times = [
-        one
-        for one in of_names(results.metrics, CONVERGENCE)
-        if any(one.name in line.metrics for line in lines)
+        metric
+        for metric in of_names(results.metrics, CONVERGENCE)
+        if any(metric.name in line.metrics for line in lines)
     ]
     metrics += times[:1]
     called = RowNames(rows_by_label(scenarios), [line.scheme for line in lines])

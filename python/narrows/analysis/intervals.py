@@ -64,7 +64,7 @@ def intervals(path: Path, length_ns: int) -> list[Interval]:
         raise DataError(str(error)) from None
     flows = [flow for flow in cell["flows"] if not flow.get("background")]
     return list(
-        _lines(flows, {number: one["arrived_bps"] for number, one in series.items()}, length_ns / 1e9)
+        _lines(flows, {number: item["arrived_bps"] for number, item in series.items()}, length_ns / 1e9)
     )
 
 
@@ -101,26 +101,26 @@ def _lines(flows: Sequence[dict[str, Any]], series: dict[int, Any], step: float)
 
 
 def _sum(row: Sequence[Interval]) -> Interval:
-    start, end = min(one.start_s for one in row), max(one.end_s for one in row)
-    return Interval(SUM, "", start, end, sum(one.bytes for one in row))
+    start, end = min(interval.start_s for interval in row), max(interval.end_s for interval in row)
+    return Interval(SUM, "", start, end, sum(interval.bytes for interval in row))
 
 
 def in_iperfs_words(lines: Sequence[Interval]) -> list[str]:
     """The lines as iperf 2 writes them: `[  3]  1.0- 2.0 sec   312 KBytes  2.56 Mbits/sec`."""
-    found = ["[ ID] Interval           Transfer     Bandwidth"]
-    width = max((len(f"{one.end_s:.1f}") for one in lines), default=4)
-    for one in lines:
-        name = one.flow.rjust(3)
-        span = f"{one.start_s:{width}.1f}-{one.end_s:{width}.1f} sec"
-        label = f"  {one.label}" if one.label else ""
-        found.append(
-            f"[{name}] {span}  {_scaled(one.bytes, _BYTES, 'Bytes')}  "
-            f"{_scaled(one.bits_per_second, _BITS, 'bits/sec')}{label}"
+    texts = ["[ ID] Interval           Transfer     Bandwidth"]
+    width = max((len(f"{line.end_s:.1f}") for line in lines), default=4)
+    for line in lines:
+        name = line.flow.rjust(3)
+        span = f"{line.start_s:{width}.1f}-{line.end_s:{width}.1f} sec"
+        label = f"  {line.label}" if line.label else ""
+        texts.append(
+            f"[{name}] {span}  {_scale(line.bytes, _BYTES, 'Bytes')}  "
+            f"{_scale(line.bits_per_second, _BITS, 'bits/sec')}{label}"
         )
-    return found
+    return texts
 
 
-def _scaled(value: float, units: Sequence[tuple[float, str]], plain: str) -> str:
+def _scale(value: float, units: Sequence[tuple[float, str]], plain: str) -> str:
     """Three digits and the unit, as iperf has them."""
     scale, unit = next(((size, name) for size, name in units if value >= size), (1.0, plain))
     scaled = value / scale

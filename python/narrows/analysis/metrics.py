@@ -87,9 +87,9 @@ def unit_of(metric: Quantity) -> str:
 
 def has_packets(results: Results) -> bool:
     """True if packets were seen in any run, or nothing tells that they were not."""
-    found = [row.metrics for row in results.rows]
-    return not found or any(
-        row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
+    entries = [row.metrics for row in results.rows]
+    return not entries or any(
+        row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in entries
     )
 
 

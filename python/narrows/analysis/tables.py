@@ -25,7 +25,7 @@ from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign import own_metrics
 from narrows.campaign.conditions import Row, rows_of
-from narrows.campaign.schema import resolved
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.documents.results import LinkSummary, Metric, Results, Statistics, SummaryLine
@@ -67,12 +67,16 @@ def _spread(summary: Statistics | None, metric: Metric) -> str:
 
 def beside(lines: Sequence[SummaryLine | LinkSummary | None], metric: Metric, *, spread: bool) -> list[str]:
     """The cells of one column: medians below each other, with their spread on the right."""
-    found = [None if line is None else line.metrics.get(metric.name) for line in lines]
-    spreads = [_spread(one, metric) if spread else "" for one in found]
+    result = [None if line is None else line.metrics.get(metric.name) for line in lines]
+    spreads = [_spread(statistics, metric) if spread else "" for statistics in result]
     room = max(map(len, spreads), default=0)
     values = [
-        "-" if line is None else NOT_AVAILABLE if one is None else show_number(one.median, metric)
-        for line, one in zip(lines, found, strict=True)
+        "-"
+        if line is None
+        else NOT_AVAILABLE
+        if statistics is None
+        else show_number(statistics.median, metric)
+        for line, statistics in zip(lines, result, strict=True)
     ]
     if not room:
         return values
@@ -84,40 +88,40 @@ def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
     names: dict[str, None] = {}
     for _, results in campaigns:
         names |= dict.fromkeys(line.scheme for line in results.summary)
-        names |= dict.fromkeys(one.scheme for one in results.skipped)
+        names |= dict.fromkeys(item.scheme for item in results.skipped)
     return list(names)
 
 
 def _scenarios(campaigns: Sequence[Campaign]) -> list[dict[str, Any]]:
     """The resolved scenarios of the campaigns whose scenarios can be read."""
-    found = []
+    scenarios = []
     for path, _ in campaigns:
         try:
-            scenario = resolved(CampaignFolder.read(path).document)
+            scenario = resolved_scenario(CampaignFolder.read(path).document)
         except (NarrowsError, KeyError):
             continue
         if scenario.get("schemes"):
-            found.append(scenario)
-    return found
+            scenarios.append(scenario)
+    return scenarios
 
 
 def _flows(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The flows under test of each row that a scenario describes."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    flows: dict[str, list[dict[str, Any]]] = {}
     for scenario in scenarios:
         for row in scenario["schemes"]:
             tested = [flow for flow in row.get("flows") or () if not flow.get("background")]
-            found.setdefault(row["label"], []).extend(tested)
-    return found
+            flows.setdefault(row["label"], []).extend(tested)
+    return flows
 
 
 def rows_by_label(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, Row]:
     """The rows of scenarios as schemes and conditions, by their labels."""
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for scenario in scenarios:
         labels = [str(row.get("label")) for row in scenario.get("schemes") or []]
-        found = {**rows_of(scenario, labels), **found}
-    return found
+        rows = {**rows_of(scenario, labels), **rows}
+    return rows
 
 
 def _names(campaigns: Sequence[Campaign], wheres: Sequence[str]) -> list[str]:
@@ -137,12 +141,16 @@ def print_summary(
     usual = SUMMARY if seen else ENDS
     metrics = of_names(campaigns[0][1].metrics, (*usual, *own_metrics.names(campaigns[0][1].metrics)))
     schemes = _schemes(campaigns)
-    metrics = [one for one in metrics if _has_value(one, campaigns, schemes) or one.name not in _OF_SEVERAL]
+    metrics = [
+        metric
+        for metric in metrics
+        if _has_value(metric, campaigns, schemes) or metric.name not in _OF_SEVERAL
+    ]
     scenarios = _scenarios(campaigns)
     statuses = _statuses(_flows(scenarios), schemes)
     called = RowNames(rows_by_label(scenarios), schemes)
     _print_shared(console, called)
-    made, spreads = fitted(
+    made, spreads = fit_spread(
         console,
         len(metrics),
         lambda spreads: _table(campaigns, names, called, schemes, statuses, metrics, spreads),
@@ -151,15 +159,15 @@ def print_summary(
     notes = [
         (scheme, note)
         for scheme in schemes
-        if any(one.reason == DEFAULTS_ONLY for one in statuses[scheme])
+        if any(status.reason == DEFAULTS_ONLY for status in statuses[scheme])
         for note in (f": {DEFAULTS_ONLY}",)
     ]
     for scheme in schemes:
-        found = [_notes(results, scheme, metrics) for _, results in campaigns]
-        for name, mine in zip(names, found, strict=True):
+        result = [_notes(results, scheme, metrics) for _, results in campaigns]
+        for name, mine in zip(names, result, strict=True):
             # Statements about all campaigns appear once.
             notes += [
-                (scheme, note if all(note in other for other in found) else f" ({name}){note}")
+                (scheme, note if all(note in other for other in result) else f" ({name}){note}")
                 for note in mine
             ]
     room = width(console.file)
@@ -172,7 +180,7 @@ def print_summary(
             console.print("  " * bool(number) + text, soft_wrap=True)
 
 
-def fitted(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
+def fit_spread(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
     """The table with the spread beside as many metrics as there is room for without leaving out a column, and
     their number."""
     room = width(console.file)
@@ -243,7 +251,7 @@ def _print_shared(console: Console, called: RowNames) -> None:
 
 def _change(base: SummaryLine, line: SummaryLine, metric: Metric) -> str:
     """The difference of the medians in percent of the first campaign's."""
-    before, after = (one.metrics.get(metric.name) for one in (base, line))
+    before, after = (summary_line.metrics.get(metric.name) for summary_line in (base, line))
     if not before or not after or not before.median or after.median is None:
         return ""
     percent = 100 * (after.median / before.median - 1)
@@ -270,7 +278,7 @@ def _has_value(metric: Metric, campaigns: Sequence[Campaign], schemes: Iterable[
 def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> list[str]:
     """How the numbers are to be read, where one run does not say it all. So many of the metrics have their
     spread beside them."""
-    found = [
+    result = [
         line.metrics[metric.name]
         for _, results in campaigns
         for line in results.summary
@@ -278,9 +286,9 @@ def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> l
         for metric in metrics
         if line.metrics.get(metric.name)
     ]
-    if not any(one.n > 1 for one in found):
+    if not any(statistics.n > 1 for statistics in result):
         return []
-    kinds = {spread_of(one).kind for one in found if one.n > 1}
+    kinds = {spread_of(statistics).kind for statistics in result if statistics.n > 1}
     medians = "Medians over the valid runs, of all flows together"
     if kinds == {"identical"}:
         return [f"{medians}; all runs gave identical numbers."]
@@ -295,7 +303,7 @@ def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> l
 
 def _marks(statuses: Mapping[str, Sequence[Status]]) -> list[str]:
     """The meaning of marks that call a scheme in question."""
-    marks = legend(one for found in statuses.values() for one in found if one.word == UNVERIFIED)
+    marks = legend(status for result in statuses.values() for status in result if status.word == UNVERIFIED)
     return [f"{mark} {word}: {meaning}" for mark, word, meaning in marks]
 
 
@@ -318,7 +326,7 @@ def _runs(results: Results, scheme: str, line: SummaryLine | None) -> Text:
     """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`."""
     if line is None:
         # A scheme that this campaign did not ask for was not skipped.
-        skipped = any(one.scheme == scheme for one in results.skipped)
+        skipped = any(item.scheme == scheme for item in results.skipped)
         return Text("skipped" if skipped else "-")
     degraded = {row.run for row in results.rows if row.scheme == scheme and row.verdict == "degraded"}
     words = runs_in_words(line.started, line.finished, line.valid, len(degraded))
@@ -331,7 +339,7 @@ def _notes(results: Results, scheme: str, metrics: Metrics) -> list[str]:
     """Remarks on a row besides its numbers."""
     line = _line(results, scheme)
     if line is None:
-        reasons = [one.reason for one in results.skipped if one.scheme == scheme]
+        reasons = [item.reason for item in results.skipped if item.scheme == scheme]
         return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
     notes = []
     if line.valid < line.finished:

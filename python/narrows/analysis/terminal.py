@@ -129,11 +129,11 @@ class FittedTable:
         return max(cell_len(line) for line in self.columns[index].head.split("\n"))
 
     def _widths(self, shown: Sequence[int]) -> list[int]:
-        found = []
+        widths = []
         for index in shown:
             cells = (cell_len(cells[index].plain) for cells, _ in self.rows)
-            found.append(max([self._head_width(index), *cells]))
-        return found
+            widths.append(max([self._head_width(index), *cells]))
+        return widths
 
     def _side_by_side(self, shown: Sequence[int], widths: Sequence[int], most: int = 0) -> list[Text]:
         lines = self._heads(shown, widths)

@@ -23,11 +23,11 @@ def lateness_ns(records: Iterable[Mapping[str, Any]]) -> float:
     """The time (ns) by which stamps of these runs may be off, from their run.json: the largest 99th
     percentile of the emulator's lateness, by which runs are judged, or the largest bound of the clocks of two
     hosts; 0 where time is simulated."""
-    found = [0.0]
+    values = [0.0]
     for record in records:
-        found.append(float((record.get("lateness") or {}).get("p99_ns") or 0))
-        found.append(float((record.get("clock") or {}).get("error_ns") or 0))
-    return max(found)
+        values.append(float((record.get("lateness") or {}).get("p99_ns") or 0))
+        values.append(float((record.get("clock") or {}).get("error_ns") or 0))
+    return max(values)
 
 
 def resolution(unit: str, value: float, late_ns: float, duration_ns: float) -> float:

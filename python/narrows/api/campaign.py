@@ -39,13 +39,13 @@ def campaigns(folder: str | PathLike[str] = "results") -> list[Campaign]:
 
     from narrows.campaign.gathering import gather
 
-    found = []
-    for one in gather([Path(folder)]):
-        if one.folder is None:
-            warnings.warn(str(one.problem), stacklevel=2)
+    result = []
+    for item in gather([Path(folder)]):
+        if item.folder is None:
+            warnings.warn(str(item.problem), stacklevel=2)
         else:
-            found.append(Campaign(one.path))
-    return found
+            result.append(Campaign(item.path))
+    return result
 
 
 class Campaign:
@@ -89,9 +89,9 @@ class Campaign:
     @property
     def scenario(self) -> dict[str, Any]:
         """The resolved scenario: everything in base units, with defaults."""
-        from narrows.campaign.schema import resolved
+        from narrows.campaign.schema import resolved_scenario
 
-        return resolved(self._folder.document)
+        return resolved_scenario(self._folder.document)
 
     @property
     def question(self) -> str:
@@ -141,21 +141,21 @@ class Campaign:
         if isinstance(run, Run):
             return run
         if isinstance(run, str):
-            for one in self.runs:
-                if one.cell == run:
-                    return one
-            cells = [one.cell for one in self.runs]
+            for item in self.runs:
+                if item.cell == run:
+                    return item
+            cells = [item.cell for item in self.runs]
             hint = did_you_mean(run, cells) or f"; there are {_some(cells)}"
             raise DataError(f'{self.path}: there is no run "{run}"{hint}')
-        found = [one for one in self.runs if one.number == run and scheme in (None, one.row, one.scheme)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            cells = [one.cell for one in found]
+        runs = [item for item in self.runs if item.number == run and scheme in (None, item.row, item.scheme)]
+        if len(runs) == 1:
+            return runs[0]
+        if runs:
+            cells = [item.cell for item in runs]
             raise DataError(
                 f"{self.path}: several runs have the number {run}; name one of them: {_some(cells)}"
             )
-        cells = [one.cell for one in self.runs]
+        cells = [item.cell for item in self.runs]
         of = f" of {scheme}" if scheme else ""
         raise DataError(f"{self.path}: there is no run {run}{of}; there are {_some(cells)}")
 
@@ -198,7 +198,7 @@ class Campaign:
         from narrows.campaign.own_metrics import list_registered
         from narrows.campaign.results import read
 
-        now = tuple(one.function for one in list_registered())
+        now = tuple(own_metric.function for own_metric in list_registered())
         if self._results is None or now != self._metrics_then:
             self._results = read(self.path)
             self._by_cell = {}
@@ -333,8 +333,8 @@ class Campaign:
         to: Frame = "arrow",
     ) -> Any:
         """Samples of the queues of a run, or of one element's; see `Run.queues`."""
-        found = self.run(run, scheme)
-        return found.queues(element) if to == "arrow" else found.queues(element, to=to)
+        result = self.run(run, scheme)
+        return result.queues(element) if to == "arrow" else result.queues(element, to=to)
 
 
 class _RunOf(Run):

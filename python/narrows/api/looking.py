@@ -82,7 +82,7 @@ def compare(
     from narrows.comparison.document import compare as compared
 
     request = Request(
-        [_folder(one) for one in campaigns],
+        [_folder(campaign) for campaign in campaigns],
         schemes=tuple(schemes),
         against=against,
         metrics=tuple(metrics),

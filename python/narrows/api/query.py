@@ -123,12 +123,12 @@ class _Database:
     sweeps: list[tuple[str, Path]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for one in gather(self.places):
+        for item in gather(self.places):
             # Damaged records are reported where a query would read them.
-            if one.note and (one.busy or one.folder is None):
-                self.say(one.note)
-            if one.folder is not None:
-                self.campaigns.append((self._name(one.path), one))
+            if item.note and (item.busy or item.folder is None):
+                self.say(item.note)
+            if item.folder is not None:
+                self.campaigns.append((self._name(item.path), item))
         self.sweeps = [(self._name(path), path) for path in sweep_folders(self.places)]
         if not self.campaigns and not self.sweeps:
             where = ", ".join(map(str, self.places))
@@ -200,7 +200,7 @@ class _Database:
         import pyarrow
 
         connection.register("narrows_cells", pyarrow.table(fronts))
-        listed = ", ".join(map(_quoted, files))
+        listed = ", ".join(map(_quote, files))
         front = ", ".join(f'c."{column}"' for column in _FRONT)
         connection.execute(
             f'create view "{name}" as select {front}, r.* exclude (narrows_file)'
@@ -223,9 +223,9 @@ class _Database:
                 continue
             if files:
                 read_files += files
-                listed = ", ".join(map(_quoted, files))
+                listed = ", ".join(map(_quote, files))
                 read = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
-                selects.append(f"select {_quoted(name)} as campaign, * from {read}")
+                selects.append(f"select {_quote(name)} as campaign, * from {read}")
         if not selects:
             raise DataError("the sweeps have no cells yet")
         connection.execute(f'create view "{RESULTS}" as {" union all by name ".join(selects)}')
@@ -234,11 +234,11 @@ class _Database:
     def _cells(self) -> list[_Cell]:
         from narrows.campaign.columns import Columns
 
-        found = []
-        for name, one in self.campaigns:
-            assert one.folder is not None
-            columns = Columns(one.folder.document)
-            for entry in one.folder.cells:
+        cells = []
+        for name, item in self.campaigns:
+            assert item.folder is not None
+            columns = Columns(item.folder.document)
+            for entry in item.folder.cells:
                 if entry.is_finished:
                     label = entry.scheme
                     values = (
@@ -250,17 +250,17 @@ class _Database:
                         entry.verdict,
                     )
                     front = dict(zip(_FRONT, values, strict=True))
-                    found.append(_Cell(one.folder, one.folder.cell_dir(entry.id), front))
-        return found
+                    cells.append(_Cell(item.folder, item.folder.cell_dir(entry.id), front))
+        return cells
 
     def _results(self) -> pyarrow.Table:
         from narrows.campaign.results import read
         from narrows.campaign.results_file import table
 
         tables: list[pyarrow.Table] = []
-        for name, one in self.campaigns:
+        for name, item in self.campaigns:
             try:
-                made = table(read(one.path, one.folder))
+                made = table(read(item.path, item.folder))
             except NarrowsError as error:
                 self.say(f"{error}; it is left out")
                 continue
@@ -270,11 +270,11 @@ class _Database:
             tables.append(made.replace_schema_metadata(None).add_column(0, "campaign", names))
         if not tables:
             raise DataError("the results of none of these campaigns can be read")
-        return concatenated(tables)
+        return concatenate(tables)
 
     def _find_damaged(self, names: list[str]) -> bool:
         """Reads all files of these views whole; True if one is damaged that was not left out before."""
-        found = False
+        flag = False
         for cell in self._cells():
             for name in names:
                 path = cell.path / f"{name}.parquet"
@@ -285,11 +285,11 @@ class _Database:
                 except DataError as error:
                     self.left_out.add(path)
                     self.say(f"{error}; it is left out")
-                    found = True
-        return found
+                    flag = True
+        return flag
 
 
-def concatenated(tables: list[pyarrow.Table]) -> pyarrow.Table:
+def concatenate(tables: list[pyarrow.Table]) -> pyarrow.Table:
     """Tables below each other. A column that one of them lacks is null there; one that is text in some and
     numbers in others is text."""
     import pyarrow as pa
@@ -351,12 +351,12 @@ def _restrict(connection: duckdb.DuckDBPyConnection, sql: str, files: list[str])
                 " --unrestricted (in Python unrestricted=True) allows everything that DuckDB can do with your"
                 " rights"
             )
-    connection.execute(f"set allowed_paths = [{', '.join(map(_quoted, files))}]")
+    connection.execute(f"set allowed_paths = [{', '.join(map(_quote, files))}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

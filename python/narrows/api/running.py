@@ -51,7 +51,7 @@ def run(
     changes = _changes(where, schemes, runs, seed, time, set or {})
     console = stderr_console() if progress else Console(file=io.StringIO())
     finished = run_campaign(
-        _loaded(scenario, changes),
+        _load(scenario, changes),
         None if output is None else Path(output),
         resume=resume,
         argv=["narrows.run"],
@@ -65,7 +65,7 @@ def run(
     return Campaign(finished.folder.path)
 
 
-def _loaded(scenario: str | PathLike[str] | Mapping[str, Any], changes: list[Override]) -> Loaded:
+def _load(scenario: str | PathLike[str] | Mapping[str, Any], changes: list[Override]) -> Loaded:
     from narrows.scenario.loading import load, load_text
 
     if isinstance(scenario, Mapping):

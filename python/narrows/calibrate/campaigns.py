@@ -16,7 +16,7 @@ _PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
 def read_campaign(path: Path) -> Table:
     """The table of a campaign's folder; raises `DataError` if it is none or no run is valid."""
     from narrows.campaign.results import read
-    from narrows.campaign.schema import resolved
+    from narrows.campaign.schema import resolved_scenario
     from narrows.campaign.store import CampaignFolder
     from narrows.documents.campaign import INVALID
 
@@ -35,26 +35,26 @@ def read_campaign(path: Path) -> Table:
         raise DataError(f"{path}: has no valid run")
     metrics = {quantity: METRICS[quantity][0] for quantity in QUANTITIES}
     notes = (f"{invalid} invalid runs are left out",) if invalid else ()
-    return Table(str(path), tuple(rows), metrics, _facts(resolved(document), document), notes)
+    return Table(str(path), tuple(rows), metrics, _facts(resolved_scenario(document), document), notes)
 
 
 def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
     """Number of flows, interval between their starts, duration, where the campaign says so."""
     from narrows.scenario.quantity import show
 
-    found: dict[str, str] = {}
-    flows = [one for row in scenario["schemes"][:1] for one in row.get("flows") or []]
-    tested = [one for one in flows if not one.get("background")]
+    facts: dict[str, str] = {}
+    flows = [item for row in scenario["schemes"][:1] for item in row.get("flows") or []]
+    tested = [flow for flow in flows if not flow.get("background")]
     if tested:
-        found["flows"] = str(len(tested))
-        starts = [int(one.get("start_ns") or 0) for one in tested]
-        found["interval"] = show("span", starts[1] - starts[0] if len(starts) > 1 else 0)
+        facts["flows"] = str(len(tested))
+        starts = [int(item.get("start_ns") or 0) for item in tested]
+        facts["interval"] = show("span", starts[1] - starts[0] if len(starts) > 1 else 0)
     if scenario.get("duration_ns"):
-        found["duration"] = show("span", int(scenario["duration_ns"]))
+        facts["duration"] = show("span", int(scenario["duration_ns"]))
     for name, key in _PANTHEON.items():
         if isinstance(value := _metadata(document).get(key), int):
-            found[name] = str(value) + ("" if name == "flows" else " s")
-    return found
+            facts[name] = str(value) + ("" if name == "flows" else " s")
+    return facts
 
 
 def _metadata(document: dict[str, Any]) -> dict[str, Any]:

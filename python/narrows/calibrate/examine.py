@@ -86,20 +86,20 @@ class Examination:
         """The path on seeds that the fit has not seen."""
         return self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
 
-    def left_out(self, space: Space) -> list[LeftOut]:
+    def fit_left_out(self, space: Space) -> list[LeftOut]:
         """Each scheme on the path that was fitted without it. The processes of the other schemes know where
         that is; the scheme itself is simulated there."""
-        paths = self.search.held_out(space)
+        paths = self.search.hold_out(space)
         wanted = [
             Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("left out", number))
             for number, (scheme, (path, _)) in enumerate(paths.items())
         ]
         return [
-            LeftOut(scheme, paths[scheme][0], one, self.error(scheme, one))
-            for scheme, one in zip(paths, self.check(wanted), strict=True)
+            LeftOut(scheme, paths[scheme][0], evaluation, self.error(scheme, evaluation))
+            for scheme, evaluation in zip(paths, self.check(wanted), strict=True)
         ]
 
-    def explained(self, space: Space, fresh: Evaluation) -> list[Explained]:
+    def explain_schemes(self, space: Space, fresh: Evaluation) -> list[Explained]:
         """Of each scheme the path that suits it best among those on which the others fit about as well as
         they can; the path that was found is one of them, and may be better than what was expected."""
         search = self.search
@@ -113,12 +113,12 @@ class Examination:
             own = np.where(allowed, search.objective.of(search.surrogate(space).means(pool), mask), np.inf)
             path = space.path(pool[int(np.argmin(own))])
             wanted.append(Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("explained", number)))
-        found = []
+        result = []
         for scheme, best in zip(search.targets.schemes, self.check(wanted), strict=True):
             one = fresh if self.beyond(scheme, best) and not self.beyond(scheme, fresh) else best
             explained = not self.beyond(scheme, one)
-            found.append(Explained(scheme, one.path, one, self.error(scheme, one), explained))
-        return found
+            result.append(Explained(scheme, one.path, one, self.error(scheme, one), explained))
+        return result
 
     def own_rates(self, path: Path) -> list[OwnRate]:
         """Of each scheme the rate at which it fits best. All rates are tried with the same seeds."""
@@ -127,10 +127,13 @@ class Examination:
             for factor in RATES
         }
         seed = self.seed("rates", 0)
-        found = self.check([Wanted(one, self.schemes, _RATE_RUNS, seed) for one in paths.values()])
+        evaluations = self.check([Wanted(place, self.schemes, _RATE_RUNS, seed) for place in paths.values()])
         best: dict[str, float] = {}
         for scheme in self.search.targets.schemes:
-            errors = {factor: self.error(scheme, one) for factor, one in zip(paths, found, strict=True)}
+            errors = {
+                factor: self.error(scheme, evaluation)
+                for factor, evaluation in zip(paths, evaluations, strict=True)
+            }
             known = {factor: error for factor, error in errors.items() if error is not None}
             if known:
                 # Of rates that do as well the one that is nearest to that of the path.
@@ -140,25 +143,25 @@ class Examination:
             for number, (scheme, factor) in enumerate(best.items())
         ]
         return [
-            OwnRate(scheme, best[scheme], self.error(scheme, one))
-            for scheme, one in zip(best, self.check(wanted), strict=True)
+            OwnRate(scheme, best[scheme], self.error(scheme, evaluation))
+            for scheme, evaluation in zip(best, self.check(wanted), strict=True)
         ]
 
-    def error(self, scheme: str | None, one: Evaluation) -> float | None:
+    def error(self, scheme: str | None, evaluation: Evaluation) -> float | None:
         """The error of a scheme, or of all."""
         targets = self.search.targets
-        errors = targets.errors(targets.means(one.runs(self.search.metrics)))
+        errors = targets.errors(targets.means(evaluation.runs(self.search.metrics)))
         return targets.mean_error(errors, None if scheme is None else [scheme])
 
-    def beyond(self, scheme: str, one: Evaluation) -> bool:
+    def beyond(self, scheme: str, evaluation: Evaluation) -> bool:
         """True if throughput or delay of a scheme differs by more than chance, of both sides, makes."""
-        targets, runs = self.search.targets, one.runs(self.search.metrics)
+        targets, runs = self.search.targets, evaluation.runs(self.search.metrics)
         row = targets.row(runs)
         for at, target in enumerate(targets.all):
             if target.scheme != scheme or not target.relative or not math.isfinite(row[at]):
                 continue
             values = [v for v in runs[scheme][target.flow][target.quantity] if v is not None]
-            scaled = [targets.scaled(target.quantity, value) for value in values]
+            scaled = [targets.scale(target.quantity, value) for value in values]
             ours = float(np.std(scaled, ddof=1)) / math.sqrt(len(scaled)) if len(scaled) > 1 else 0.0
             away = abs(float(row[at] - targets.theirs[at]))
             if away > max(MATTERS, BEYOND * math.hypot(ours, float(targets.noise[at]))):
@@ -171,7 +174,7 @@ def _means(errors: Floats) -> Floats:
     return np.asarray(np.where(known, errors, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
 
 
-def mean_error(found: Sequence[LeftOut | OwnRate]) -> float | None:
+def mean_error(left_outs: Sequence[LeftOut | OwnRate]) -> float | None:
     """The mean over schemes; None if none has an error."""
-    errors = [one.error for one in found if one.error is not None]
+    errors = [item.error for item in left_outs if item.error is not None]
     return fmean(errors) if errors else None

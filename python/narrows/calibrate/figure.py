@@ -55,23 +55,23 @@ def write(pairs: Sequence[Pair], folder: Path, title: str) -> list[Path]:
 def numbers(pairs: Sequence[Pair]) -> Numbers:
     """The points of the figure."""
     return {
-        "scheme": [one.scheme for one in pairs],
-        "measured_delay_p95_ms": [one.measured[0] for one in pairs],
-        "measured_throughput_mbps": [one.measured[1] for one in pairs],
-        "reproduced_delay_p95_ms": [one.reproduced[0] for one in pairs],
-        "reproduced_throughput_mbps": [one.reproduced[1] for one in pairs],
+        "scheme": [pair.scheme for pair in pairs],
+        "measured_delay_p95_ms": [pair.measured[0] for pair in pairs],
+        "measured_throughput_mbps": [pair.measured[1] for pair in pairs],
+        "reproduced_delay_p95_ms": [pair.reproduced[0] for pair in pairs],
+        "reproduced_throughput_mbps": [pair.reproduced[1] for pair in pairs],
     }
 
 
 def figure(pairs: Sequence[Pair], options: Options) -> Figure:
     """Hollow marks are measurements, full ones results of the path."""
-    named = _drawn(pairs, options, numbered=False) if len(pairs) <= _MOST_NAMES else None
-    return named or _drawn(pairs, options, numbered=True) or new_figure(options, _HEIGHT_MM)
+    named = _draw(pairs, options, numbered=False) if len(pairs) <= _MOST_NAMES else None
+    return named or _draw(pairs, options, numbered=True) or new_figure(options, _HEIGHT_MM)
 
 
-def _drawn(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure | None:
+def _draw(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure | None:
     """The picture; `None` if names find no place in it."""
-    styles = distinct([one.scheme for one in pairs])
+    styles = distinct([pair.scheme for pair in pairs])
     with paper_style(options):
         picture = new_figure(options, _HEIGHT_MM)
         shown = legend(picture, _entries(pairs, styles, numbered), options, options.width_mm - 3.0)
@@ -82,9 +82,9 @@ def _drawn(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure
         axes = picture.add_axes((14.0 / width, low, (width - 17.0) / width, 1 - low - 4.0 / total))
         _ends(axes, pairs)
         marks = []
-        for number, one in enumerate(pairs, 1):
-            style = styles[one.scheme]
-            (x, y), (to_x, to_y) = one.measured, one.reproduced
+        for number, pair in enumerate(pairs, 1):
+            style = styles[pair.scheme]
+            (x, y), (to_x, to_y) = pair.measured, pair.reproduced
             axes.plot([x, to_x], [y, to_y], color=style.color, linewidth=0.7, zorder=2)
             look: dict[str, Any] = {
                 "marker": style.marker,
@@ -94,8 +94,8 @@ def _drawn(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure
             }
             axes.plot([x], [y], **look, markerfacecolor="white", markeredgewidth=0.9, zorder=3)
             axes.plot([to_x], [to_y], **look, zorder=3)
-            words = str(number) if numbered else one.scheme
-            marks.append(Mark(one.scheme, style, x, y, [one.measured, one.reproduced], words))
+            words = str(number) if numbered else pair.scheme
+            marks.append(Mark(pair.scheme, style, x, y, [pair.measured, pair.reproduced], words))
         drop_crowded_labels(axes.xaxis, None)
         without = names(picture, axes, marks, 3.0, None)
         if shown is not None:
@@ -106,8 +106,8 @@ def _drawn(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure
 def _ends(axes: Axes, pairs: Sequence[Pair]) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-    delays = [point[0] for one in pairs for point in (one.measured, one.reproduced)]
-    rates = [point[1] for one in pairs for point in (one.measured, one.reproduced)]
+    delays = [point[0] for pair in pairs for point in (pair.measured, pair.reproduced)]
+    rates = [point[1] for pair in pairs for point in (pair.measured, pair.reproduced)]
     figure = axes.get_figure(root=True)
     wide = figure is not None and figure.get_figwidth() * 25.4 > 110
     axes.set_xlabel(f"95th percentile one-way delay (ms), {'smaller to the right' if wide else 'reversed'}")
@@ -132,8 +132,8 @@ def _entries(pairs: Sequence[Pair], styles: Mapping[str, Style], numbered: bool)
             [], [], linestyle="none", color=color, marker=marker, markersize=4.5, markerfacecolor=face
         )
 
-    found = [("measured", handle(MUTED, "o", "white")), ("reproduced", handle(MUTED, "o", MUTED))]
-    for number, one in enumerate(pairs if numbered else [], 1):
-        style = styles[one.scheme]
-        found.append((f"{number}  {one.scheme}", handle(style.color, style.marker, style.color)))
-    return found
+    entries = [("measured", handle(MUTED, "o", "white")), ("reproduced", handle(MUTED, "o", MUTED))]
+    for number, pair in enumerate(pairs if numbered else [], 1):
+        style = styles[pair.scheme]
+        entries.append((f"{number}  {pair.scheme}", handle(style.color, style.marker, style.color)))
+    return entries

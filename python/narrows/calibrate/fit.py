@@ -143,7 +143,7 @@ class _Fitting:
         inner = self.close_in(inner, _LAST_WIDTH)
         self.tell("closing in")
         best = [self.search.best(inner)]
-        while not self.spent(1.0) and not _settled(best):
+        while not self.spent(1.0) and not _is_settled(best):
             self.search.step(inner, _STEP)
             best.append(self.search.best(inner))
         self.tell("comparing the best")
@@ -158,8 +158,8 @@ class _Fitting:
         if len(self.schemes) > 1:
             self.tell("leaving one out")
             beside = self.beside(path, wider if path.features else wide)
-            made.left_out = examination.left_out(beside)
-            made.explained = examination.explained(beside, fresh)
+            made.left_out = examination.fit_left_out(beside)
+            made.explained = examination.explain_schemes(beside, fresh)
             if not self.good_enough(examination.error(None, fresh)):
                 self.tell("rates of their own")
                 made.own_rates = examination.own_rates(path)
@@ -201,8 +201,10 @@ class _Fitting:
 
     def rows(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
         """The results of some paths on the same seeds."""
-        found = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
-        return np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
+        evaluations = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
+        return np.array(
+            [self.search.targets.row(evaluation.runs(self.search.metrics)) for evaluation in evaluations]
+        )
 
     def costs(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
         """The objective of some paths on the same seeds."""
@@ -241,7 +243,7 @@ class _Fitting:
         return tuple(self.search.simulator.entries)
 
     def spent(self, share: float) -> bool:
-        return self.search.budget.used(self.search) >= share
+        return self.search.budget.used_share(self.search) >= share
 
     def seed(self, purpose: str, number: int) -> int:
         # Beyond those of the search, which has fewer evaluations than that.
@@ -262,9 +264,9 @@ class _Fitting:
 
     def check(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
         """Simulates outside of the search's budget."""
-        found = self.search.simulator.evaluate(wanted)
+        evaluations = self.search.simulator.evaluate(wanted)
         self.search.told()
-        return found
+        return evaluations
 
     # -- the path --------------------------------------------------------------------------------
 
@@ -302,7 +304,7 @@ class _Fitting:
 
     def features_wanted(self, space: Space) -> bool:
         """True if there is something for features to gain: notes why not."""
-        expected = self.search.expected(space, [self.search.best(space)])
+        expected = self.search.expect(space, [self.search.best(space)])
         error = float(np.nanmean(self.search.relative(expected)))
         if len(self.schemes) < 3:
             self.not_tried = "an error of schemes left out needs three schemes"
@@ -318,13 +320,13 @@ class _Fitting:
         """The space with the features that are admitted."""
         apart = interval_ns(self.search.simulator.work) > 0
         waiting = [
-            one.name
-            for one in FEATURES.values()
-            if one.link in (None, space.link) and (apart or not one.several)
+            feature.name
+            for feature in FEATURES.values()
+            if feature.link in (None, space.link) and (apart or not feature.several)
         ]
-        before = self.search.held_out_error(space)
+        before = self.search.error_of_held_out(space)
         while waiting and not self.spent(_FEATURES_SHARE):
-            found: dict[str, tuple[float, Space]] = {}
+            result: dict[str, tuple[float, Space]] = {}
             for name in waiting:
                 if self.spent(_FEATURES_SHARE):
                     break
@@ -333,37 +335,37 @@ class _Fitting:
                 self.search.begin(wider, _FEATURE_FIRST, self.search.best(space))
                 for _ in range(_FEATURE_STEPS):
                     self.search.step(wider, _STEP)
-                found[name] = (self.search.held_out_error(wider), wider)
-            if not found:
+                result[name] = (self.search.error_of_held_out(wider), wider)
+            if not result:
                 break
-            best = self.best_feature(space, before, found)
-            for name, (error, _) in found.items():
+            best = self.best_feature(space, before, result)
+            for name, (error, _) in result.items():
                 self.trials.append(Trial(name, before, error, name == best))
             if best is None:
                 break
             waiting = [name for name in waiting if name != best]
-            before, space = found[best]
+            before, space = result[best]
         if self.spent(_FEATURES_SHARE) and waiting:
-            tried = {one.feature for one in self.trials}
+            tried = {trial.feature for trial in self.trials}
             rest = [name for name in waiting if name not in tried]
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None
         return space
 
     def best_feature(
-        self, space: Space, before: float, found: Mapping[str, tuple[float, Space]]
+        self, space: Space, before: float, entry: Mapping[str, tuple[float, Space]]
     ) -> str | None:
         """Of the features by which the error of schemes left out is expected to fall the one whose best path
         is nearest to the table when it is simulated; None if none is nearer than that without it."""
-        order = sorted(found, key=lambda name: found[name][0])
-        order = [name for name in order if found[name][0] < before * (1 - ADMITTED)][:_FINALISTS]
+        order = sorted(entry, key=lambda name: entry[name][0])
+        order = [name for name in order if entry[name][0] < before * (1 - ADMITTED)][:_FINALISTS]
         if not order:
             return None
         self.tell("comparing features")
-        errors = self.simulated([space, *(found[name][1] for name in order)], 1 + len(self.trials))
+        errors = self.simulate([space, *(entry[name][1] for name in order)], 1 + len(self.trials))
         at = int(np.argmin(errors))
         return order[at - 1] if at else None
 
-    def simulated(self, spaces: Sequence[Space], number: int) -> Floats:
+    def simulate(self, spaces: Sequence[Space], number: int) -> Floats:
         """The errors of the best paths of some spaces on the same seeds."""
         paths = [self.search.best(space) for space in spaces]
         rows = self.rows(paths, _PAIRS, self.seed("features", number))
@@ -373,26 +375,26 @@ class _Fitting:
         """The neighbourhood with features, or that without them if its best path is about as good when both
         are simulated: features were compared by what was expected."""
         self.tell("comparing with and without features")
-        less, with_them = self.simulated([without, more], 0)
+        less, with_them = self.simulate([without, more], 0)
         if with_them < less * (1 - ADMITTED):
             return more
-        self.trials = [replace(one, admitted=False) for one in self.trials]
+        self.trials = [replace(trial, admitted=False) for trial in self.trials]
         self.others = [path for path in self.others if not path.features]
         return without
 
     def beside(self, path: Path, space: Space) -> Space:
         """A neighbourhood of a path that is wide enough to say what other paths can do."""
-        found = space.around(path, _BESIDE_WIDTH, "beside the path")
-        self.search.begin(found, 4 + 2 * len(found.names))
-        return found
+        result = space.around(path, _BESIDE_WIDTH, "beside the path")
+        self.search.begin(result, 4 + 2 * len(result.names))
+        return result
 
     def race(self, space: Space) -> Path:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
         are uncertain by more than these differ."""
         search = self.search
-        paths = [search.best(space), *self.others, *(path for path, _ in search.held_out(space).values())]
+        paths = [search.best(space), *self.others, *(path for path, _ in search.hold_out(space).values())]
         paths = list({json.dumps(path.words()): path for path in paths}.values())
-        costs = search.objective.of(search.expected(space, paths))
+        costs = search.objective.of(search.expect(space, paths))
         sure = 1 + len(self.others)
         order = [*range(sure), *(int(at) for at in np.argsort(costs, kind="stable") if at >= sure)]
         paths = [paths[at] for at in order[:_RACERS]]
@@ -409,7 +411,7 @@ class _Fitting:
     def rounder(self, best: Path, space: Space) -> Path:
         """The path, or one of round values near it that is clearly nearer to the table on the same seeds."""
         paths = round_paths.near(best)
-        order = np.argsort(self.search.objective.of(self.search.expected(space, paths)), kind="stable")
+        order = np.argsort(self.search.objective.of(self.search.expect(space, paths)), kind="stable")
         # The processes are not sure; a rounder path and a nearer one are likely too.
         paths = round_paths.likeliest([paths[at] for at in order], best, _ROUND)
         costs = self.costs(paths, 1, self.seed("round", 0))
@@ -418,8 +420,10 @@ class _Fitting:
         at = int(np.argmin(costs))
         if costs[at] >= _CLEARLY * costs[0]:
             return best
-        found = paths[at].features
-        self.trials = [replace(one, admitted=one.admitted and one.feature in found) for one in self.trials]
+        texts = paths[at].features
+        self.trials = [
+            replace(trial, admitted=trial.admitted and trial.feature in texts) for trial in self.trials
+        ]
         return paths[at]
 
     def simplest(self, best: Path) -> tuple[Path, float | None]:
@@ -431,9 +435,10 @@ class _Fitting:
         choices.append(replace(best, unit=BYTES if best.unit == PACKETS else PACKETS))
         wanted = [Wanted(path, self.schemes, _PAIRS, self.seed("pairs", 0)) for path in choices]
         targets = self.search.targets
-        found = [one.runs(self.search.metrics) for one in self.check(wanted)]
+        entries = [evaluation.runs(self.search.metrics) for evaluation in self.check(wanted)]
         costs = [
-            float(cost) for cost in self.search.objective.of(np.array([targets.row(one) for one in found]))
+            float(cost)
+            for cost in self.search.objective.of(np.array([targets.row(entry) for entry in entries]))
         ]
         at = 0
         if len(choices) == 3 and costs[1] <= _SIMPLER * costs[0]:
@@ -441,10 +446,10 @@ class _Fitting:
         # Schemes with packets of 1500 bytes alone can't tell the two units apart.
         if costs[-1] < 0.9 * costs[at]:
             at = len(choices) - 1
-        return choices[at], targets.mean_error(targets.errors(targets.means(found[at])))
+        return choices[at], targets.mean_error(targets.errors(targets.means(entries[at])))
 
 
-def _settled(best: Sequence[Path]) -> bool:
+def _is_settled(best: Sequence[Path]) -> bool:
     """True if the last of the best paths, one after each step, are the same for all that matters."""
     if len(best) <= _STILL:
         return False

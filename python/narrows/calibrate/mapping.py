@@ -65,31 +65,31 @@ def read_map(path: Path) -> Map:
             if key not in _KEYS:
                 hint = did_you_mean(key, _KEYS) or f"; a map has {', '.join(_KEYS)}"
                 raise fail(f'unknown key "{shorten(key)}"{hint}')
-    found: dict[str, Any] = {"metrics": {}}
+    result: dict[str, Any] = {"metrics": {}}
     schemes = entries.get("schemes")
     if schemes is not None:
         if not isinstance(schemes, Tree):
             raise fail('schemes must be names with schemes, such as "TCP BBR: bbr1"')
-        found["schemes"] = {name: _entry(node, is_lab) for name, node in schemes.entries.items()}
+        result["schemes"] = {name: _entry(node, is_lab) for name, node in schemes.entries.items()}
     if is_lab:
-        return Map(**found)
+        return Map(**result)
     for key in ("interval", "duration"):
         if key in entries:
-            found[key] = checked_time(_word(entries[key]), f"{path}: {key}")
+            result[key] = check_time(_word(entries[key]), f"{path}: {key}")
     if "flows" in entries:
-        found["flows"] = checked_flows(_word(entries["flows"]), f"{path}: flows")
+        result["flows"] = check_flows(_word(entries["flows"]), f"{path}: flows")
     for key in (THROUGHPUT, LOSS):
         if key in entries:
-            found["metrics"][key] = checked_metric(key, _word(entries[key]), f"{path}: {key}")
+            result["metrics"][key] = check_metric(key, _word(entries[key]), f"{path}: {key}")
     if "columns" in entries:
         columns = entries["columns"]
         if not isinstance(columns, Tree) or set(columns.entries) - set(_COLUMNS):
             raise fail(f"columns must name headings of {any_of(_COLUMNS)}")
-        found["columns"] = {name: _word(node) for name, node in columns.entries.items()}
-    return Map(**found)
+        result["columns"] = {name: _word(node) for name, node in columns.entries.items()}
+    return Map(**result)
 
 
-def checked_time(text: str, what: str) -> str:
+def check_time(text: str, what: str) -> str:
     """A time as scenarios have it; a number alone is seconds. Raises `DataError`."""
     from narrows.scenario.quantity import QuantityError, convert, parse
 
@@ -101,14 +101,14 @@ def checked_time(text: str, what: str) -> str:
     return text
 
 
-def checked_flows(text: str, what: str) -> int:
+def check_flows(text: str, what: str) -> int:
     """A number of flows. Raises `DataError`."""
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise DataError(f'{what}: "{shorten(text)}" must be a number from 1 to 1000')
     return int(text)
 
 
-def checked_metric(quantity: str, text: str, what: str) -> str:
+def check_metric(quantity: str, text: str, what: str) -> str:
     """The name of a metric that may represent a quantity. Raises `DataError`."""
     if text not in METRICS[quantity]:
         raise DataError(f'{what}: "{shorten(text)}" must be {any_of(METRICS[quantity])}')
@@ -126,7 +126,7 @@ def _entry(node: Any, is_lab: bool) -> str | None:
 
     if isinstance(node, Scalar):
         # Laboratories write schemes with parameters as texts.
-        return None if node.is_null else (node.text if is_lab else _quoted(node.text))
+        return None if node.is_null else (node.text if is_lab else _quote(node.text))
     return _flow_style(node)
 
 
@@ -135,15 +135,15 @@ def _flow_style(node: Any) -> str:
     from narrows.scenario.yaml_tree import Scalar, Sequence
 
     if isinstance(node, Tree):
-        inner = ", ".join(f"{_quoted(key)}: {_flow_style(value)}" for key, value in node.entries.items())
+        inner = ", ".join(f"{_quote(key)}: {_flow_style(value)}" for key, value in node.entries.items())
         return f"{{{inner}}}"
     if isinstance(node, Sequence):
         return f"[{', '.join(_flow_style(item) for item in node.items)}]"
     assert isinstance(node, Scalar)
-    return "null" if node.is_null else _quoted(node.text)
+    return "null" if node.is_null else _quote(node.text)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     import re
 
     return (
@@ -166,7 +166,7 @@ def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str
             hint = did_you_mean(name, names) or f"; it has {', '.join(names)}"
             raise DataError(f'{table.source}: has no scheme "{shorten(name)}", which the map names{hint}')
     known = load().schemes
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     left: dict[str, str] = {}
     strange = []
     for name in names:
@@ -187,7 +187,7 @@ def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str
         if reason := _why_not(name, entry):
             left[name] = reason
             continue
-        found[name] = entry
+        result[name] = entry
     if strange:
         listed = ", ".join(f'"{shorten(name)}"' for name in strange[:5])
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
@@ -195,10 +195,10 @@ def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str
             f"{table.source}: {listed}{more} {'is' if len(strange) == 1 else 'are'} no scheme of ours; say"
             f' what it is with --scheme "{shorten(strange[0])}=cubic" or in a map, or null to leave it out'
         )
-    if not found:
+    if not result:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
         raise DataError(f"{table.source}: no scheme is left to calibrate with: {reasons}")
-    return found, left
+    return result, left
 
 
 def _is_value(row: Any) -> bool:
@@ -212,15 +212,13 @@ def _base(name: str) -> str:
 def _of_label(name: str) -> str | None:
     """A label as scenarios write it; `None` if the text is not a label."""
     first, *settings = name.split(" ")
-    parts = [one.partition("=") for one in settings]
+    parts = [setting.partition("=") for setting in settings]
     if not all(middle and key and value for key, middle, value in parts):
         return None
     if not parts:
-        return _quoted(first)
+        return _quote(first)
     return (
-        f"{{scheme: {_quoted(first)}, "
-        + ", ".join(f"{key}: {_quoted(value)}" for key, _, value in parts)
-        + "}"
+        f"{{scheme: {_quote(first)}, " + ", ".join(f"{key}: {_quote(value)}" for key, _, value in parts) + "}"
     )
 
 

@@ -50,12 +50,12 @@ class Parameter:
 
     def at(self, value: float) -> float:
         """A value within the limits, and with as many digits as scenarios are written with."""
-        found = min(max(value, self.least), self.most)
+        amount = min(max(value, self.least), self.most)
         if self.kind == "packets":
-            return float(max(1, round(found)))
-        if self.kind == "ratio" and found < 1e-5:
+            return float(max(1, round(amount)))
+        if self.kind == "ratio" and amount < 1e-5:
             return 0.0
-        rounded = float(f"{found:.{_DIGITS}g}")
+        rounded = float(f"{amount:.{_DIGITS}g}")
         return float(round(rounded)) if self.kind in ("rate", "span", "bytes") else rounded
 
 
@@ -80,8 +80,8 @@ class Feature:
 
 
 FEATURES = {
-    one.name: one
-    for one in (
+    item.name: item
+    for item in (
         Feature(
             "unequal-delays",
             "the delay of acknowledgements is another than that of data",
@@ -133,7 +133,7 @@ FEATURES = {
         ),
     )
 }
-PARAMETERS = {one.name: one for one in (*BASIC, *(p for f in FEATURES.values() for p in f.parameters))}
+PARAMETERS = {item.name: item for item in (*BASIC, *(p for f in FEATURES.values() for p in f.parameters))}
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Path:
         """The features that it has."""
         return [
             name
-            for name, one in FEATURES.items()
-            if self[one.parameters[0].name] != one.parameters[0].neutral
+            for name, feature in FEATURES.items()
+            if self[feature.parameters[0].name] != feature.parameters[0].neutral
         ]
 
     def words(self) -> dict[str, str]:
@@ -179,8 +179,8 @@ class Path:
                 return f"{value:.4g}"
             return show(parameter.kind, int(value))
 
-        names = [one.name for one in BASIC]
-        names += [one.name for feature in self.features for one in FEATURES[feature].parameters]
+        names = [item.name for item in BASIC]
+        names += [item.name for feature in self.features for item in FEATURES[feature].parameters]
         words = {name: text(name) for name in names}
         if self.unit == BYTES:
             words["queue"] = show("bytes", int(self["queue"]) * PACKET_BYTES)
@@ -218,7 +218,7 @@ def scenario_text(
         key = "path.forward.0.rate.poissondrift.rate"
     elif path.trace is not None:
         scale = f"{path['rate'] / path.trace.mean_bps:.{_DIGITS}g}"
-        rate = f"{{trace: {{file: {_quoted(path.trace.file)}, scale: {scale}}}}}"
+        rate = f"{{trace: {{file: {_quote(path.trace.file)}, scale: {scale}}}}}"
         key = "path.forward.0.rate.trace.scale"
     elif packet:
         rate, key = f"{{poisson: {{rate: {rate}{packet}}}}}", "path.forward.0.rate.poisson.rate"
@@ -245,17 +245,17 @@ def scenario_text(
     lines = [f"# {line}".rstrip() for line in head]
     lines += ["schema: narrows/scenario/1"]
     if title:
-        lines += [f"title: {_quoted(title)}"]
+        lines += [f"title: {_quote(title)}"]
     lines += [
         "question: How do schemes do on the path that reproduces these measurements?",
         "where: simulate",
         "path:",
         "  forward:",
-        *(f"    - {one}" for one in forward),
+        *(f"    - {text}" for text in forward),
         "  backward:",
         f"    - {{delay: {_span(back)}}}",
         "schemes:",
-        *(f"  - {one}" for one in work.schemes),
+        *(f"  - {scheme}" for scheme in work.schemes),
         f"flows: {flows}",
         f"duration: {work.duration}",
         f"runs: {runs}",
@@ -290,7 +290,7 @@ def _rate(value: float) -> str:
     return show("rate", int(float(f"{value:.{_DIGITS}g}")))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -324,11 +324,11 @@ class Space:
 
     def shares(self, path: Path) -> list[float]:
         """The reverse."""
-        found = []
+        values = []
         for name in self.names:
             low, high = self.ranges[name]
-            found.append((PARAMETERS[name].axis(path[name]) - low) / (high - low))
-        return found
+            values.append((PARAMETERS[name].axis(path[name]) - low) / (high - low))
+        return values
 
     def _most(self, name: str) -> float:
         return min(PARAMETERS[name].most, self.most.get(name, math.inf))
@@ -355,9 +355,9 @@ class Space:
     def with_feature(self, name: str) -> Space:
         """This space with a feature besides."""
         ranges = dict(self.ranges)
-        for one in FEATURES[name].parameters:
-            high = min(one.high, self._most(one.name))
-            ranges[one.name] = (one.axis(min(one.low, high / 2)), one.axis(high))
+        for parameter in FEATURES[name].parameters:
+            high = min(parameter.high, self._most(parameter.name))
+            ranges[parameter.name] = (parameter.axis(min(parameter.low, high / 2)), parameter.axis(high))
         return replace(self, ranges=ranges, features=(*self.features, name))
 
     def widen(self, path: Path) -> bool:

@@ -38,30 +38,30 @@ NO_LOSS = 2e-3
 def near(path: Path) -> list[Path]:
     """The paths near one whose rate and delay have two digits, and loss one or one and a half; with its
     features and without them. The path itself is not among them."""
-    choices = [round_values(path[one.name], VALUES[one.name]) for one in BASIC]
+    choices = [round_values(path[parameter.name], VALUES[parameter.name]) for parameter in BASIC]
     # Queues of one BDP have any length.
     at = BASIC.index(QUEUE)
     choices[at] = sorted({*(float(round(value)) for value in choices[at]), path[QUEUE.name]})
     if 0 < path[LOSS.name] < NO_LOSS:
         choices[BASIC.index(LOSS)].append(0.0)
-    found = []
+    paths = []
     for values in itertools.product(*choices):
-        basic = {one.name: value for one, value in zip(BASIC, values, strict=True)}
-        found.append(replace(path, values={**path.values, **basic}))
+        basic = {parameter.name: value for parameter, value in zip(BASIC, values, strict=True)}
+        paths.append(replace(path, values={**path.values, **basic}))
         if path.features:
-            found.append(replace(path, values=basic))
-    return [round_path for round_path in found if round_path.words() != path.words()]
+            paths.append(replace(path, values=basic))
+    return [round_path for round_path in paths if round_path.words() != path.words()]
 
 
 def likeliest(paths: Sequence[Path], path: Path, count: int) -> list[Path]:
     """Of paths, the best expected first: those first ones, those that are nearest to a path, and those that
     have the fewest digits; `count` of each."""
-    found, left = list(paths[:count]), list(paths[count:])
-    orders: tuple[Callable[[Path], float], ...] = (lambda one: _distance(one, path), _digits)
+    places, left = list(paths[:count]), list(paths[count:])
+    orders: tuple[Callable[[Path], float], ...] = (lambda place: _distance(place, path), _digits)
     for order in orders:
         left.sort(key=order)
-        found, left = found + left[:count], left[count:]
-    return found
+        places, left = places + left[:count], left[count:]
+    return places
 
 
 def round_values(value: float, wanted: Values) -> list[float]:
@@ -69,23 +69,26 @@ def round_values(value: float, wanted: Values) -> list[float]:
     if value <= 0:
         return [0.0]
     low, high = value * (1 - wanted.reach), value * (1 + wanted.reach)
-    found = set()
-    for power in {math.floor(math.log10(one)) for one in (low, value, high)}:
+    values = set()
+    for power in {math.floor(math.log10(amount)) for amount in (low, value, high)}:
         unit = 10.0**power / wanted.steps
-        found |= {float(f"{count * unit:.2g}") for count in range(wanted.steps, 10 * wanted.steps)}
-    within = sorted(one for one in found if low <= one <= high)
-    return within or [min(found, key=lambda one: abs(one - value))]
+        values |= {float(f"{count * unit:.2g}") for count in range(wanted.steps, 10 * wanted.steps)}
+    within = sorted(amount for amount in values if low <= amount <= high)
+    return within or [min(values, key=lambda amount: abs(amount - value))]
 
 
-def _distance(one: Path, other: Path) -> float:
+def _distance(path: Path, other: Path) -> float:
     away = 0.0
     for parameter in BASIC:
         theirs = other[parameter.name]
         if theirs > 0:
-            away += ((one[parameter.name] / theirs - 1) / VALUES[parameter.name].reach) ** 2
+            away += ((path[parameter.name] / theirs - 1) / VALUES[parameter.name].reach) ** 2
     return away
 
 
 def _digits(path: Path) -> int:
     """The digits of its basic values, without zeros at their ends."""
-    return sum(len(f"{path[one.name]:.3e}".partition("e")[0].replace(".", "").strip("0")) for one in BASIC)
+    return sum(
+        len(f"{path[parameter.name]:.3e}".partition("e")[0].replace(".", "").strip("0"))
+        for parameter in BASIC
+    )

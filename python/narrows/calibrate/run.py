@@ -41,7 +41,7 @@ class Asked:
     trace: Path | None = None
 
 
-def merged(path: Path | None, written: Mapping[str, str | None], others: Map) -> Map:
+def merge_map(path: Path | None, written: Mapping[str, str | None], others: Map) -> Map:
     """A map from a file with what options say in its place."""
     base = read_map(path) if path is not None else Map()
     return Map(
@@ -62,7 +62,7 @@ def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object])
     entries, left = entries_of(table, asked.map.schemes)
     work = workload(table, asked.map)
     targets = targets_of(table, list(entries))
-    if not any(one.quantity == THROUGHPUT and one.value > 0 for one in targets.all):
+    if not any(target.quantity == THROUGHPUT and target.value > 0 for target in targets.all):
         raise DataError(
             f"{table.source}: no scheme has a throughput above zero, so nothing tells of the rate"
         )
@@ -95,7 +95,7 @@ def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], know
 
     def told() -> None:
         if search is not None:
-            watch(stage, min(1.0, search.budget.used(search)))
+            watch(stage, min(1.0, search.budget.used_share(search)))
 
     def tell(text: str) -> None:
         nonlocal stage
@@ -122,10 +122,10 @@ def _trace(path: Path) -> TraceFile:
     """A trace with its mean. Raises `DataError` if it is none, or of no format that scenarios take."""
     from narrows.traces.formats import read_rates
 
-    found, form = read_rates(path)
+    result, form = read_rates(path)
     if form not in ("mahimahi", "csv", "parquet"):
         raise DataError(f"{path}: is of the format {form}; narrows trace convert makes a csv of it")
-    return TraceFile(str(path.absolute()), found.mean_bps)
+    return TraceFile(str(path.absolute()), result.mean_bps)
 
 
 def _need_scipy() -> None:
@@ -156,8 +156,8 @@ def workload(table: Table, chosen: Map) -> Workload:
 
 def metrics_of(table: Table, chosen: Map) -> dict[str, str]:
     """Which of our metrics each quantity of the table is."""
-    found = {quantity: METRICS[quantity][0] for quantity in (THROUGHPUT, DELAY, LOSS)}
-    return {**found, **table.metrics, **chosen.metrics}
+    result = {quantity: METRICS[quantity][0] for quantity in (THROUGHPUT, DELAY, LOSS)}
+    return {**result, **table.metrics, **chosen.metrics}
 
 
 def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: Asked) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _open(folder: Path, document: dict[str, Any]) -> FolderLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = (folder / DOCUMENT).exists()
-        left = [one.name for one in folder.iterdir() if not one.name.startswith(".")]
+        left = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     except OSError as error:
         raise NarrowsError(f"{folder}: can't be created: {reason(error)}; choose another with -o") from None
     lock = FolderLock(folder, "calibration")

@@ -39,7 +39,7 @@ class Budget:
     def __init__(self, evaluations: int | None, seconds: float | None) -> None:
         self.evaluations, self.seconds = evaluations, seconds
 
-    def used(self, search: Search) -> float:
+    def used_share(self, search: Search) -> float:
         """The share that is used up."""
         if self.seconds is not None:
             # Thinking between evaluations counts too, of this session.
@@ -85,8 +85,8 @@ class Search:
             Wanted(path, tuple(self.simulator.entries), self.runs, first + at)
             for at, path in enumerate(paths)
         ]
-        for one in self.simulator.evaluate(wanted):
-            self.history.append(Seen(one.path, self.targets.row(one.runs(self.metrics))))
+        for evaluation in self.simulator.evaluate(wanted):
+            self.history.append(Seen(evaluation.path, self.targets.row(evaluation.runs(self.metrics))))
         self.told()
 
     def begin(self, space: Space, count: int, around: Path | None = None) -> None:
@@ -109,7 +109,7 @@ class Search:
         candidates = self._candidates(space, surrogate, random)
         costs = self.objective.of(surrogate.means(candidates))
         order = np.argsort(costs, kind="stable")[:_PROMISING]
-        chosen = [self._refined(space, surrogate, candidates[order[0]], None, random)]
+        chosen = [self._refine(space, surrogate, candidates[order[0]], None, random)]
         promising = candidates[order]
         for drawn in surrogate.samples(promising, max(0, count - 1), random):
             chosen.append(promising[int(np.argmin(self.objective.of(drawn)))])
@@ -130,30 +130,30 @@ class Search:
         """Takes the misfit at the best path so far into the objective, and widens ranges at its edge."""
         best = self.best(space)
         self.objective = self.objective.after(
-            self.expected(space, [best])[0], self.surrogate(space).chance() * math.sqrt(self.runs)
+            self.expect(space, [best])[0], self.surrogate(space).chance() * math.sqrt(self.runs)
         )
         if space.widen(best):
             self._learnt.clear()
 
     # -- what is known ---------------------------------------------------------------------------
 
-    def seen(self, space: Space) -> list[Seen]:
+    def list_seen(self, space: Space) -> list[Seen]:
         """The evaluations that are of a space."""
-        return [one for one in self.history if space.holds(one.path)]
+        return [seen for seen in self.history if space.holds(seen.path)]
 
     def surrogate(self, space: Space) -> Surrogate:
         """The processes of a space, with everything that is known."""
         key = (space.link, space.unit, space.features, space.part)
         known, surrogate = self._learnt.get(key, (0, None))
-        seen = self.seen(space)
+        seen = self.list_seen(space)
         if surrogate is None or known != len(seen):
             surrogate = surrogate or Surrogate(len(space.names), len(self.targets.all))
-            points = np.array([space.shares(one.path) for one in seen])
-            surrogate.learn(points, np.array([one.row for one in seen]))
+            points = np.array([space.shares(item.path) for item in seen])
+            surrogate.learn(points, np.array([item.row for item in seen]))
             self._learnt[key] = (len(seen), surrogate)
         return surrogate
 
-    def expected(self, space: Space, paths: Sequence[Path]) -> Floats:
+    def expect(self, space: Space, paths: Sequence[Path]) -> Floats:
         """The expectation of the processes on some paths (paths x targets)."""
         return self.surrogate(space).means(np.array([space.shares(path) for path in paths]))
 
@@ -163,37 +163,37 @@ class Search:
         random = self._random("best", space)
         candidates = self._candidates(space, surrogate, random, chosen)
         costs = self.objective.of(surrogate.means(candidates), chosen)
-        best = self._refined(space, surrogate, candidates[int(np.argmin(costs))], chosen, random)
+        best = self._refine(space, surrogate, candidates[int(np.argmin(costs))], chosen, random)
         return space.path(best)
 
     def cost(self, space: Space) -> float:
         """The objective that is expected on the best path of a space."""
-        return float(self.objective.of(self.expected(space, [self.best(space)]))[0])
+        return float(self.objective.of(self.expect(space, [self.best(space)]))[0])
 
     def pool(self, space: Space) -> Floats:
         """Many candidates, for questions about all of a space."""
         return self._candidates(space, self.surrogate(space), self._random("pool", space))
 
-    def held_out(self, space: Space) -> dict[str, tuple[Path, float | None]]:
+    def hold_out(self, space: Space) -> dict[str, tuple[Path, float | None]]:
         """Of each scheme the path that fits the others best, and the error that is expected of it there."""
-        found = {}
+        result = {}
         for scheme in self.targets.schemes:
             mask = self.targets.mask([scheme])
             path = self.best(space, ~mask)
-            expected = self.expected(space, [path])[0]
+            expected = self.expect(space, [path])[0]
             errors = self.relative(expected)[mask]
             known = errors[np.isfinite(errors)]
-            found[scheme] = (path, float(np.mean(known)) if len(known) else None)
-        return found
+            result[scheme] = (path, float(np.mean(known)) if len(known) else None)
+        return result
 
-    def held_out_error(self, space: Space) -> float:
+    def error_of_held_out(self, space: Space) -> float:
         """The mean of that over schemes."""
-        errors = [error for _, error in self.held_out(space).values() if error is not None]
+        errors = [error for _, error in self.hold_out(space).values() if error is not None]
         return fmean(errors) if errors else 0.0
 
     def relative(self, rows: Floats) -> Floats:
         """|ours / theirs - 1| of expected results; NaN where a target enters no error."""
-        used = np.array([one.relative for one in self.targets.all])
+        used = np.array([target.relative for target in self.targets.all])
         return np.where(used, np.abs(np.expm1(rows - self.targets.theirs)), np.nan)
 
     # -- candidates ------------------------------------------------------------------------------
@@ -213,17 +213,17 @@ class Search:
         chosen: NDArray[np.bool_] | None = None,
     ) -> Floats:
         axes = len(space.names)
-        seen = np.array([space.shares(one.path) for one in self.seen(space)])
+        seen = np.array([space.shares(item.path) for item in self.list_seen(space)])
         costs = self.objective.of(surrogate.means(seen), chosen)
         centres = seen[np.argsort(costs, kind="stable")[:6]]
         near = centres[random.integers(len(centres), size=_NEAR)]
         # Some move along a few axes only.
         moves = random.standard_normal((_NEAR, axes)) * random.choice(_STEPS, size=(_NEAR, 1))
         moves *= random.random((_NEAR, axes)) < random.choice([0.4, 1.0], size=(_NEAR, 1))
-        found = np.concatenate([random.random((_FAR, axes)), near + moves, centres])
-        return np.asarray(np.clip(found, 0.0, 1.0))
+        values = np.concatenate([random.random((_FAR, axes)), near + moves, centres])
+        return np.asarray(np.clip(values, 0.0, 1.0))
 
-    def _refined(
+    def _refine(
         self,
         space: Space,
         surrogate: Surrogate,

@@ -91,16 +91,16 @@ class Simulator:
                 os.truncate(self._path, len(whole))
         except OSError as error:
             raise NarrowsError(f"{self._path}: can't be read: {reason(error)}") from None
-        found = {}
+        result = {}
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 entry = json.loads(line)
-                found[str(entry["key"])] = entry
+                result[str(entry["key"])] = entry
             except (ValueError, KeyError, TypeError):
                 raise DataError(
                     f"{self._path}:{number}: is damaged; remove the line, and it is simulated again"
                 ) from None
-        return found
+        return result
 
     def check_kept(self) -> None:
         """Raises `NarrowsError` if evaluations that were kept are not in the folder any more."""
@@ -116,33 +116,33 @@ class Simulator:
         """The results of some evaluations; unknown ones are simulated, one cell on each thread. Raises
         `DataError` where a scheme cannot be simulated."""
         keys, cells, missing = [], [], []
-        for one in wanted:
-            text = self._text(one)
+        for item in wanted:
+            text = self._text(item)
             key = self._key(text)
             if key not in self._known and key not in missing:
                 missing.append(key)
-                cells.append((one, key, text))
+                cells.append((item, key, text))
             keys.append(key)
         if cells:
             self._simulate(cells)
-        found = []
-        for one, key in zip(wanted, keys, strict=True):
+        evaluations = []
+        for element, key in zip(wanted, keys, strict=True):
             entry = self._known[key]
             self.spent += 0.0 if entry.get("counted") else float(entry["seconds"])
             entry["counted"] = True
-            found.append(Evaluation(one.path, float(entry["seconds"]), entry["found"]))
+            evaluations.append(Evaluation(element.path, float(entry["seconds"]), entry["found"]))
         self.done += len(wanted)
         self.tell(self.done)
-        return found
+        return evaluations
 
-    def _text(self, one: Wanted) -> str:
+    def _text(self, wanted: Wanted) -> str:
         work = Workload(
-            tuple(self.entries[name] for name in one.schemes),
+            tuple(self.entries[name] for name in wanted.schemes),
             self.work.flows,
             self.work.interval,
             self.work.duration,
         )
-        return scenario_text(one.path, work, runs=one.runs, seed=one.seed)
+        return scenario_text(wanted.path, work, runs=wanted.runs, seed=wanted.seed)
 
     def _key(self, text: str) -> str:
         from narrows import _native
@@ -160,14 +160,14 @@ class Simulator:
         # Beside the evaluations: whoever removes the output has removed it.
         with scratch.working_folder("traces", self._path.parent) as place:
             folder = str(place)
-            for one, key, text in missing:
+            for item, key, text in missing:
                 scenario = load_text(text, source="path", is_point=True).scenario
                 for sha256, content in scenario.files.contents.items():
                     name = stored_name(scenario.files.names[sha256], sha256)
                     File(folder, name).write_bytes(content)
-                pending = _Pending(one, key, one.runs * len(one.schemes))
-                for scheme, row in zip(one.schemes, scenario.schemes, strict=True):
-                    for run in range(1, one.runs + 1):
+                pending = _Pending(item, key, item.runs * len(item.schemes))
+                for scheme, row in zip(item.schemes, scenario.schemes, strict=True):
+                    for run in range(1, item.runs + 1):
                         texts.append(json.dumps(cell_of(scenario, row, run).content))
                         owners.append((pending, scheme, run))
             began = time.monotonic()

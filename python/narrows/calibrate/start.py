@@ -38,17 +38,17 @@ def ranges(targets: Targets) -> dict[str, tuple[float, float]]:
         QUEUE: queue,
         LOSS: (0.0, most),
     }
-    return {one.name: _on_axis(one, *limits[one]) for one in BASIC}
+    return {parameter.name: _on_axis(parameter, *limits[parameter]) for parameter in BASIC}
 
 
-def _on_axis(one: Parameter, low: float, high: float) -> tuple[float, float]:
-    low, high = max(low, one.least), min(max(high, one.least), one.most)
-    low_place, high_place = one.axis(low), one.axis(high)
+def _on_axis(parameter: Parameter, low: float, high: float) -> tuple[float, float]:
+    low, high = max(low, parameter.least), min(max(high, parameter.least), parameter.most)
+    low_place, high_place = parameter.axis(low), parameter.axis(high)
     return (low_place, high_place) if high_place - low_place > 0.05 else (low_place - 0.05, low_place + 0.05)
 
 
 def _values(targets: Targets, quantity: str) -> list[float]:
-    return sorted(_positive(one.value for one in targets.all if one.quantity == quantity))
+    return sorted(_positive(target.value for target in targets.all if target.quantity == quantity))
 
 
 def _positive(values: Iterable[float]) -> list[float]:

@@ -48,7 +48,7 @@ class _Process:
         if search:
             axes = self.points.shape[1]
             bounds = [_LENGTH] * axes + [_HEIGHT, _NOISE]
-            found = minimize(
+            result = minimize(
                 _cost,
                 self.settings,
                 (self.points, scaled),
@@ -57,7 +57,7 @@ class _Process:
                 bounds=bounds,
                 options={"maxiter": 30},
             )
-            self.settings = np.asarray(found.x)
+            self.settings = np.asarray(result.x)
         covariance = _covariance(self.points, self.points, self.settings)
         covariance[np.diag_indices_from(covariance)] += math.exp(2 * self.settings[-1]) + _JITTER
         self.factor = cho_factor(covariance, lower=True)
@@ -78,17 +78,17 @@ class _Process:
         return np.asarray(((between @ self.weights)[:, None] + spread @ normal) * self.scale + self.centre)
 
 
-def _covariance(one: Floats, other: Floats, settings: Floats) -> Floats:
+def _covariance(floats: Floats, other: Floats, settings: Floats) -> Floats:
     lengths, height = np.exp(settings[:-2]), math.exp(2 * settings[-2])
-    a, b = one / lengths, other / lengths
+    a, b = floats / lengths, other / lengths
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * a @ b.T
     distance = np.sqrt(np.maximum(squares, 0.0))
     matern = (1 + _ROOT5 * distance + 5 * distance**2 / 3) * np.exp(-_ROOT5 * distance)
-    return np.asarray(height * matern + _trend(one, other))
+    return np.asarray(height * matern + _trend(floats, other))
 
 
-def _trend(one: Floats, other: Floats) -> Floats:
-    return np.asarray(_TREND**2 * (1 + (one - 0.5) @ (other - 0.5).T) * 0.1)
+def _trend(floats: Floats, other: Floats) -> Floats:
+    return np.asarray(_TREND**2 * (1 + (floats - 0.5) @ (other - 0.5).T) * 0.1)
 
 
 def _cost(settings: Floats, points: Floats, values: Floats) -> tuple[float, Floats]:
@@ -152,25 +152,25 @@ class Surrogate:
 
     def means(self, points: Floats) -> Floats:
         """The expectation at points (points x targets)."""
-        found = np.full((len(points), len(self.known)), np.nan)
+        values = np.full((len(points), len(self.known)), np.nan)
         for at, process in enumerate(self.known):
             if process is not None:
-                found[:, at] = process.mean(points)
-        return found
+                values[:, at] = process.mean(points)
+        return values
 
     def chance(self) -> Floats:
         """The standard deviation of the noise of each target; NaN where nothing is known."""
-        found = np.full(len(self.known), np.nan)
+        values = np.full(len(self.known), np.nan)
         for at, process in enumerate(self.known):
             if process is not None:
-                found[at] = math.exp(process.settings[-1]) * process.scale
-        return found
+                values[at] = math.exp(process.settings[-1]) * process.scale
+        return values
 
     def samples(self, points: Floats, count: int, random: np.random.Generator) -> Floats:
         """Possible results at points that go with what is known (samples x points x targets)."""
-        found = np.full((count, len(points), len(self.known)), np.nan)
+        values = np.full((count, len(points), len(self.known)), np.nan)
         for at, process in enumerate(self.known):
             if process is not None:
                 normal = random.standard_normal((len(points), count))
-                found[:, :, at] = process.sample(points, normal).T
-        return found
+                values[:, :, at] = process.sample(points, normal).T
+        return values

@@ -140,7 +140,9 @@ class _Reading:
                 hint = did_you_mean(heading, head) or f"; it has {', '.join(head)}"
                 raise self.fail(f'has no heading "{shorten(heading)}" for {name}{hint}', 1)
         places = {
-            name: at for name, words in _NAMES.items() if (at := self.named(name, words, head)) is not None
+            name: at
+            for name, words in _NAMES.items()
+            if (at := self.find_named(name, words, head)) is not None
         }
         if "scheme" not in places:
             raise self.fail("has no heading scheme (or protocol, cc, algorithm)", 1)
@@ -159,7 +161,7 @@ class _Reading:
             raise self.fail(f"has no heading for throughput, such as {_EXAMPLES[THROUGHPUT]}", 1)
         return places, factors, metrics
 
-    def named(self, name: str, words: Sequence[str], head: list[str]) -> int | None:
+    def find_named(self, name: str, words: Sequence[str], head: list[str]) -> int | None:
         if name in self.wanted:
             return head.index(self.wanted[name])
         plain = [re.sub(r"[\s_-]+", " ", heading.lower()) for heading in head]
@@ -176,18 +178,18 @@ class _Reading:
         for metric in METRICS[quantity]:
             if metric in head:
                 return head.index(metric)
-        found = [at for at, heading in enumerate(head) if re.search(_WORDS[quantity], heading.lower())]
+        numbers = [at for at, heading in enumerate(head) if re.search(_WORDS[quantity], heading.lower())]
         if quantity == DELAY:
             # A table may have other percentiles and means of the delay beside it.
-            ours = [at for at in found if "95" in head[at]]
+            ours = [at for at in numbers if "95" in head[at]]
             other = re.compile(r"mean|average|avg|median|min|max|p?50|99|queue")
-            found = ours or [at for at in found if not other.search(head[at].lower())]
-        if len(found) > 1:
-            listed = ", ".join(head[at] for at in found)
+            numbers = ours or [at for at in numbers if not other.search(head[at].lower())]
+        if len(numbers) > 1:
+            listed = ", ".join(head[at] for at in numbers)
             raise self.fail(
                 f"has several headings for {quantity} ({listed}); choose with columns in a map", 1
             )
-        return found[0] if found else None
+        return numbers[0] if numbers else None
 
     def factor(self, quantity: str, heading: str) -> Fraction:
         """From the unit in a heading to the base unit."""

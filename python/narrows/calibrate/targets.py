@@ -65,27 +65,27 @@ class Targets:
     @property
     def schemes(self) -> list[str]:
         """The schemes with a target."""
-        return list(dict.fromkeys(one.scheme for one in self.all))
+        return list(dict.fromkeys(target.scheme for target in self.all))
 
     @property
     def theirs(self) -> Floats:
         """The targets on the scale on which differences are taken: means over runs of scaled values, so that
         the expectation does not depend on how many runs there are."""
-        return np.array([fmean(self.of_runs(one)) for one in self.all])
+        return np.array([fmean(self.of_runs(target)) for target in self.all])
 
-    def of_runs(self, one: Target) -> list[float]:
+    def of_runs(self, target: Target) -> list[float]:
         """The scaled values of the runs of the table."""
         # A run that all but failed would dominate the mean of logarithms.
-        least = 0.0 if one.quantity == LOSS else 0.05 * one.value
-        return [self.scaled(one.quantity, max(value, least)) for value in one.runs]
+        least = 0.0 if target.quantity == LOSS else 0.05 * target.value
+        return [self.scale(target.quantity, max(value, least)) for value in target.runs]
 
     @property
     def _least(self) -> float:
         return LEAST_THROUGHPUT * max(
-            (one.value for one in self.all if one.quantity == THROUGHPUT), default=1.0
+            (target.value for target in self.all if target.quantity == THROUGHPUT), default=1.0
         )
 
-    def scaled(self, quantity: str, value: float) -> float:
+    def scale(self, quantity: str, value: float) -> float:
         """The logarithm; of losses that of loss + 0.1 %."""
         if quantity == LOSS:
             return math.log(max(value, 0.0) + LEAST_LOSS)
@@ -93,34 +93,34 @@ class Targets:
 
     def row(self, runs: Runs) -> Floats:
         """Results in the order of the targets; NaN where there is none."""
-        found = []
-        for one in self.all:
-            scaled = [self.scaled(one.quantity, value) for value in self._values(one, runs)]
-            found.append(fmean(scaled) if scaled else math.nan)
-        return np.array(found)
+        values = []
+        for target in self.all:
+            scaled = [self.scale(target.quantity, value) for value in self._values(target, runs)]
+            values.append(fmean(scaled) if scaled else math.nan)
+        return np.array(values)
 
     @staticmethod
-    def _values(one: Target, runs: Runs) -> list[float]:
-        values = runs.get(one.scheme, {}).get(one.flow, {}).get(one.quantity, ())
+    def _values(target: Target, runs: Runs) -> list[float]:
+        values = runs.get(target.scheme, {}).get(target.flow, {}).get(target.quantity, ())
         return [value for value in values if value is not None]
 
     def means(self, runs: Runs) -> list[float | None]:
         """The mean over runs of each target; None where there is none."""
-        return [fmean(values) if (values := self._values(one, runs)) else None for one in self.all]
+        return [fmean(values) if (values := self._values(target, runs)) else None for target in self.all]
 
     def mask(self, schemes: Sequence[str]) -> NDArray[np.bool_]:
         """Which targets are of these schemes."""
-        return np.array([one.scheme in schemes for one in self.all])
+        return np.array([target.scheme in schemes for target in self.all])
 
     def errors(self, means: Sequence[float | None]) -> list[float | None]:
         """ours / theirs - 1 of each target, of losses ours - theirs; None where there is none."""
-        found: list[float | None] = []
-        for one, value in zip(self.all, means, strict=True):
-            if value is None or (one.quantity != LOSS and not one.relative):
-                found.append(None)
+        values: list[float | None] = []
+        for target, value in zip(self.all, means, strict=True):
+            if value is None or (target.quantity != LOSS and not target.relative):
+                values.append(None)
             else:
-                found.append(value - one.value if one.quantity == LOSS else value / one.value - 1)
-        return found
+                values.append(value - target.value if target.quantity == LOSS else value / target.value - 1)
+        return values
 
     def mean_error(
         self, errors: Sequence[float | None], schemes: Sequence[str] | None = None
@@ -128,8 +128,8 @@ class Targets:
         """The mean of |error| over throughput and delay; None if there is nothing to take it of."""
         own = [
             abs(error)
-            for one, error in zip(self.all, errors, strict=True)
-            if error is not None and one.relative and (schemes is None or one.scheme in schemes)
+            for target, error in zip(self.all, errors, strict=True)
+            if error is not None and target.relative and (schemes is None or target.scheme in schemes)
         ]
         return fmean(own) if own else None
 
@@ -145,7 +145,7 @@ class Floor:
 
 def targets_of(table: Table, schemes: Sequence[str]) -> Targets:
     """The targets of some schemes: totals over all flows, of schemes without totals each of their flows."""
-    found: list[Target] = []
+    targets: list[Target] = []
     for scheme in schemes:
         rows = [row for row in table.rows if row.scheme == scheme]
         totals = [row for row in rows if row.flow == ALL]
@@ -158,26 +158,26 @@ def targets_of(table: Table, schemes: Sequence[str]) -> Targets:
                     if row.flow == flow and (value := row.values.get(quantity)) is not None
                 )
                 if runs:
-                    found.append(Target(scheme, flow, quantity, fmean(runs), runs))
-    made = Targets(tuple(found), np.zeros(len(found)))
+                    targets.append(Target(scheme, flow, quantity, fmean(runs), runs))
+    made = Targets(tuple(targets), np.zeros(len(targets)))
     return Targets(made.all, _noise(made))
 
 
 def _noise(targets: Targets) -> Floats:
     """Standard errors of means. The spread of a few runs is itself uncertain, so each is half that of its own
     and half the typical one of the quantity."""
-    spreads = [_spread(targets.of_runs(one)) for one in targets.all]
-    found = []
-    for one, own in zip(targets.all, spreads, strict=True):
+    spreads = [_spread(targets.of_runs(target)) for target in targets.all]
+    values = []
+    for target, own in zip(targets.all, spreads, strict=True):
         known = [
             spread
             for other, spread in zip(targets.all, spreads, strict=True)
-            if other.quantity == one.quantity and math.isfinite(spread)
+            if other.quantity == target.quantity and math.isfinite(spread)
         ]
         typical = median(known) if known else UNKNOWN_NOISE
         mine = own if math.isfinite(own) else typical
-        found.append(max(LEAST_NOISE, math.sqrt((typical**2 + mine**2) / 2 / len(one.runs))))
-    return np.array(found)
+        values.append(max(LEAST_NOISE, math.sqrt((typical**2 + mine**2) / 2 / len(target.runs))))
+    return np.array(values)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -189,12 +189,12 @@ def floor_of(targets: Targets) -> Floor | None:
     """The noise floor; None if no value has two runs. With n runs of standard deviation s, one run differs
     from the mean of the others by s sqrt(n / (n - 1)), and the mean of all is off by s / sqrt(n)."""
     single, mean = [], []
-    for one in targets.all:
-        count = len(one.runs)
-        if not one.relative or count < 2:
+    for target in targets.all:
+        count = len(target.runs)
+        if not target.relative or count < 2:
             continue
-        for at, value in enumerate(one.runs):
-            others = fmean([*one.runs[:at], *one.runs[at + 1 :]])
+        for at, value in enumerate(target.runs):
+            others = fmean([*target.runs[:at], *target.runs[at + 1 :]])
             if others > 0:
                 single.append(abs(value / others - 1))
                 mean.append(single[-1] * math.sqrt(count - 1) / count)
@@ -220,8 +220,8 @@ class Objective:
     def after(self, rows: Floats, chance: Floats) -> Objective:
         """With the misfit that the best path so far has (its `row`), and the standard deviations that chance
         makes of single runs there. A few runs may be alike by chance; simulations tell how likely that is."""
-        counts = np.array([len(one.runs) for one in self.targets.all])
-        spreads = np.array([_spread(self.targets.of_runs(one)) for one in self.targets.all])
+        counts = np.array([len(target.runs) for target in self.targets.all])
+        spreads = np.array([_spread(self.targets.of_runs(target)) for target in self.targets.all])
         pooled = ((counts - 1) * spreads**2 + _CHANCE_RUNS * chance**2) / (counts - 1 + _CHANCE_RUNS)
         own = np.fmax(LEAST_NOISE, np.sqrt(pooled / counts))
         noise = np.where(np.isnan(own), self.targets.noise, own)
@@ -229,8 +229,8 @@ class Objective:
         for quantity in QUANTITIES:
             own = [
                 abs(float(difference))
-                for one, difference in zip(self.targets.all, rows - self.targets.theirs, strict=True)
-                if one.quantity == quantity and math.isfinite(difference)
+                for target, difference in zip(self.targets.all, rows - self.targets.theirs, strict=True)
+                if target.quantity == quantity and math.isfinite(difference)
             ]
             least = 0.03 if quantity == LOSS else 0.003
             misfit[quantity] = max(least, median(own)) if own else self.misfit[quantity]
@@ -239,14 +239,14 @@ class Objective:
     def of(self, rows: Floats, chosen: NDArray[np.bool_] | None = None) -> Floats:
         """The objective of each row of results (rows x targets), over the chosen targets."""
         targets = self.targets
-        common = np.array([self.misfit[one.quantity] for one in targets.all])
+        common = np.array([self.misfit[target.quantity] for target in targets.all])
         loss = FULL_LOSS_WEIGHT if self.misfit[THROUGHPUT] <= REPRODUCED else LOSS_WEIGHT
-        weights = np.array([loss if one.quantity == LOSS else 1.0 for one in targets.all])
+        weights = np.array([loss if target.quantity == LOSS else 1.0 for target in targets.all])
         if chosen is not None:
             weights = weights * chosen
         away = np.atleast_2d(rows) - targets.theirs
         # For throughput and delay the ratio is reported: too much counts more than too little.
-        ratios = np.array([one.quantity != LOSS for one in targets.all])
+        ratios = np.array([target.quantity != LOSS for target in targets.all])
         away = np.where(ratios, np.expm1(np.minimum(away, 3.0)), away)
         scaled = away / np.sqrt(self.noise**2 + (_INNER * common) ** 2)
         # A scheme without a result on a path is as far off as one that is wrong by several scales.

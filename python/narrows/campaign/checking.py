@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign import integrity, own_metrics, results, results_file, sealing
-from narrows.campaign.schema import resolved
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.csv_text import neutralise
 from narrows.documents.data import to_data
@@ -52,9 +52,9 @@ def check_campaign(folder: CampaignFolder) -> list[Check]:
 
 def _check(name: str, problems: Iterator[str], fine: str) -> Check:
     """The outcome of a check: its first problem, and how many there are."""
-    found = list(problems)
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return {"name": name, "ok": not found, "skipped": False, "detail": f"{found[0]}{more}" if found else fine}
+    texts = list(problems)
+    more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
+    return {"name": name, "ok": not texts, "skipped": False, "detail": f"{texts[0]}{more}" if texts else fine}
 
 
 def _skip(name: str, why: str) -> Check:
@@ -72,7 +72,7 @@ def _check_seal(folder: CampaignFolder) -> Check:
 
 
 def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
-    document, scenario = folder.document, resolved(folder.document)
+    document, scenario = folder.document, resolved_scenario(folder.document)
     file = folder.path / "campaign.json"
     if document.get("hash") and document["hash"] not in _hashes(document, scenario):
         yield f"{file}: its resolved scenario is not the one of its hash, {document['hash']}"
@@ -103,7 +103,7 @@ def _hashes(document: dict[str, Any], scenario: dict[str, Any]) -> Iterator[str]
     if document.get("where") == IMPORTED:
         yield content_hash(scenario)
     if merged := document.get("merged"):
-        yield content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
+        yield content_hash({"scenario": own, "merged": [[item["hash"], item["runs"]] for item in merged]})
 
 
 def _find_changed_keys(
@@ -156,7 +156,7 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
     if there is None:
         if not folder.document.get("ended_at"):
             yield _skip("results", "the campaign is not complete, so its results are measured when needed")
-        elif file.exists() and results.stored(folder.path) is None:
+        elif file.exists() and results.read_stored(folder.path) is None:
             yield _skip("results", "results.json is of an older version; its numbers are measured anew")
         else:
             lacking = "lacks records of the campaign" if file.exists() else "does not exist"
@@ -200,7 +200,7 @@ def _first_difference(there: Results, measured: Results) -> str | None:
 def _of_metrics(part: Any, known: set[str]) -> Any:
     """A part of results with these metrics alone."""
     if isinstance(part, list):
-        return [_of_metrics(one, known) for one in part]
+        return [_of_metrics(item, known) for item in part]
     if isinstance(part, dict) and isinstance(part.get("metrics"), dict):
         kept = {name: value for name, value in part["metrics"].items() if name in known}
         absent = {name: why for name, why in (part.get("absent") or {}).items() if name in known}
@@ -213,8 +213,8 @@ def _differences(ours: Any, theirs: Any, path: tuple[str | int, ...]) -> Iterato
         for key in dict.fromkeys((*ours, *theirs)):
             yield from _differences(ours.get(key), theirs.get(key), (*path, key))
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for index, (one, two) in enumerate(zip(ours, theirs, strict=True)):
-            yield from _differences(one, two, (*path, index))
+        for index, (item, two) in enumerate(zip(ours, theirs, strict=True)):
+            yield from _differences(item, two, (*path, index))
     elif not _equal(ours, theirs):
         yield path, ours, theirs
 
@@ -270,10 +270,10 @@ def _parquet_fits(content: bytes, there: Results, sealed: bool) -> bool:
     if content == made:
         return True
     try:
-        found = pq.ParquetFile(pa.BufferReader(content))
-        if sealed and found.metadata.created_by == pq.ParquetFile(pa.BufferReader(made)).metadata.created_by:
+        result = pq.ParquetFile(pa.BufferReader(content))
+        if sealed and result.metadata.created_by == pq.ParquetFile(pa.BufferReader(made)).metadata.created_by:
             return False
         # Another version of the library writes the same rows in other bytes.
-        return bool(found.read().equals(results_file.table(there), check_metadata=True))
+        return bool(result.read().equals(results_file.table(there), check_metadata=True))
     except (OSError, pa.ArrowException, ValueError):
         return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.campaign.schema import resolved_scenario
 from narrows.documents import results
 from narrows.scenario import registry as registries
 from narrows.scenario.derived import quantity_of, suffix
@@ -76,16 +76,16 @@ class Columns:
     def values(self, label: str, flow: int | None = None) -> dict[str, Any]:
         """The values of a row of the scenario by the names of columns, of one flow or of all; None where it
         has no such value, or its flows have different ones."""
-        found = {}
+        result = {}
         for column, cells in self._found:
             of_row = cells.get(label, {})
             if None in of_row:
-                found[column.name] = of_row[None]
+                result[column.name] = of_row[None]
             elif flow is not None:
-                found[column.name] = of_row.get(flow)
+                result[column.name] = of_row.get(flow)
             else:
-                found[column.name] = self._shared(label, of_row)
-        return found
+                result[column.name] = self._shared_value(label, of_row)
+        return result
 
     def base(self, label: str) -> str:
         """The scheme of a row without the values of the matrix."""
@@ -102,18 +102,18 @@ class Columns:
     #: The values of each column, by the labels of rows and the numbers of flows; `None` means all flows.
     @cached_property
     def _found(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
-        found: list[tuple[Column, dict[str, dict[int | None, Any]]]] = []
+        pairs: list[tuple[Column, dict[str, dict[int | None, Any]]]] = []
         for source, member in (("matrix", "values"), ("derived", "derived")):
             names = dict.fromkeys(name for row in self.rows.values() for name in row.get(member) or {})
             for name in names:
                 texts = {label: (row.get(member) or {}).get(name) for label, row in self.rows.items()}
-                kind, values = typed(text for text in texts.values() if text is not None)
+                kind, values = infer_types(text for text in texts.values() if text is not None)
                 key = (self.scenario.get("matrix") or {}).get(name) if source == "matrix" else None
                 column = Column(self._name(name, kind, key or f"{source}_{name}"), name, source, key, kind)
-                found.append(
+                pairs.append(
                     (column, {label: {None: values.get(text or "")} for label, text in texts.items()})
                 )
-        return found + self._parameters()
+        return pairs + self._parameters()
 
     def _parameters(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
         registry = registries.load()
@@ -130,11 +130,11 @@ class Columns:
                 general = (row.get("overlay") or {}).get("transport") or self.scenario.get("transport") or {}
                 own = flow.get("transport") or {}
                 ours = entry is not None and entry.name in registry.schemes and not entry.media
-                for source, params, found in (
+                for source, params, result in (
                     ("scheme", known, flow.get("params") or {}),
                     ("transport", of_transport, {**(general if ours else {}), **own}),
                 ):
-                    for name, value in found.items():
+                    for name, value in result.items():
                         param = params.get(name) or Param(name, "text")
                         column = (source, name)
                         kinds.setdefault(column, param.kind)
@@ -156,11 +156,11 @@ class Columns:
             columns.append((made, values[source, name]))
         return columns
 
-    def _shared(self, label: str, of_row: dict[int | None, Any]) -> Any:
+    def _shared_value(self, label: str, of_row: dict[int | None, Any]) -> Any:
         """The value that all flows under test of a row have."""
         flows = self.rows.get(label, {}).get("flows") or ()
-        found = [of_row.get(flow.get("flow", 0)) for flow in flows if not flow.get("background")]
-        return found[0] if found and all(value == found[0] for value in found) else None
+        result = [of_row.get(flow.get("flow", 0)) for flow in flows if not flow.get("background")]
+        return result[0] if result and all(value == result[0] for value in result) else None
 
     def _name(self, name: str, kind: str, longer: str) -> str:
         return free_name(name, kind, longer, self._taken)
@@ -171,28 +171,28 @@ def free_name(name: str, kind: str, longer: str, taken: set[str]) -> str:
     end = _UNITS.get(kind, ("", ""))[0]
     for number in range(1, 1000):
         word = name if number == 1 else longer if number == 2 else f"{longer}_{number}"
-        found = re.sub(r"\W+", "_", word).strip("_") or "value"
-        if end and not found.endswith(f"_{end}") and found != end:
-            found = f"{found}_{end}"
-        if found.lower() not in taken:
+        text = re.sub(r"\W+", "_", word).strip("_") or "value"
+        if end and not text.endswith(f"_{end}") and text != end:
+            text = f"{text}_{end}"
+        if text.lower() not in taken:
             break
-    taken.add(found.lower())
-    return found
+    taken.add(text.lower())
+    return text
 
 
-def typed(texts: Iterable[str]) -> tuple[str, dict[str, Any]]:
+def infer_types(texts: Iterable[str]) -> tuple[str, dict[str, Any]]:
     """The kind that written values have in common, and the values in base units by their texts; of kind
     `text`, as they are written, if they have none in common."""
     texts = list(dict.fromkeys(texts))
     if texts and all(text in _FLAGS for text in texts):
         return "flag", {text: _FLAGS[text] for text in texts}
-    found = {text: quantity_of(text) for text in texts}
-    kinds = {quantity.kind if quantity else "text" for quantity in found.values()}
+    result = {text: quantity_of(text) for text in texts}
+    kinds = {quantity.kind if quantity else "text" for quantity in result.values()}
     kinds -= {"number"} if kinds == {"number", "ratio"} else set()
     kind = next(iter(kinds)) if len(kinds) == 1 else "text"
     if kind == "text":
         return kind, {text: text for text in texts}
-    values = {text: quantity.value for text, quantity in found.items() if quantity}
+    values = {text: quantity.value for text, quantity in result.items() if quantity}
     if all(value.denominator == 1 for value in values.values()) and kind not in ("ratio", "bdp"):
         return kind, {text: int(value) for text, value in values.items()}
     return kind, {text: float(value) for text, value in values.items()}

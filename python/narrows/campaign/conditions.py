@@ -40,22 +40,22 @@ def rows_of(resolved: Mapping[str, Any], labels: Iterable[str]) -> dict[str, Row
     conditions."""
     listed = {str(row.get("label")): row for row in resolved.get("schemes") or [] if isinstance(row, dict)}
     keys: Mapping[str, str] = resolved.get("matrix") or {}
-    found = {}
+    rows = {}
     for label in labels:
         row = listed.get(label) or {}
         values = {str(name): str(value) for name, value in (row.get("values") or {}).items()}
         if not values:
-            found[label] = Row(label, label)
+            rows[label] = Row(label, label)
             continue
         also = [(str(name), str(value)) for name, value in (row.get("derived") or {}).items()]
         also += [(str(keys[name]), value) for name, value in values.items() if name in keys]
-        found[label] = Row(label, label.removesuffix(suffix(values)), tuple(values.items()), tuple(also))
-    return found
+        rows[label] = Row(label, label.removesuffix(suffix(values)), tuple(values.items()), tuple(also))
+    return rows
 
 
 def read_only(texts: Sequence[str]) -> dict[str, list[str]]:
     """The values of each name in options such as `droptail=1 bdp`; raises `UsageError` for other texts."""
-    found: dict[str, list[str]] = {}
+    only: dict[str, list[str]] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign and value):
@@ -63,8 +63,8 @@ def read_only(texts: Sequence[str]) -> dict[str, list[str]]:
                 f'--only: "{shorten(text)}" is not a name and a value;'
                 ' write for example --only droptail="1 bdp"'
             )
-        found.setdefault(name, []).append(" ".join(value.split()))
-    return found
+        only.setdefault(name, []).append(" ".join(value.split()))
+    return only
 
 
 def choose(
@@ -98,8 +98,8 @@ def _values(row: Row, name: str) -> list[str]:
     """The values that a row has by a name. A value of two words, such as `droptail 1 bdp`, may be named by
     its first one."""
     pairs = (*row.values, *row.also)
-    found = [value for own, value in pairs if own == name]
-    return found or [value[len(name) + 1 :] for _, value in pairs if value.startswith(f"{name} ")]
+    texts = [value for own, value in pairs if own == name]
+    return texts or [value[len(name) + 1 :] for _, value in pairs if value.startswith(f"{name} ")]
 
 
 def _has(row: Row, name: str, wanted: str) -> bool:

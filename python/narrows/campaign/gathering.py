@@ -57,13 +57,15 @@ def gather(places: Iterable[Path]) -> list[Gathered]:
 
     Raises `DataError` if one of the folders does not exist.
     """
-    found: dict[Path, Gathered] = {}
+    result: dict[Path, Gathered] = {}
     for place in places:
         if not place.is_dir():
             raise no_folder(place)
         for path in _folders(place):
-            found.setdefault(path, opened(path))
-    return sorted(found.values(), key=lambda one: (one.folder is None, _creation_time(one), str(one.path)))
+            result.setdefault(path, open_campaign(path))
+    return sorted(
+        result.values(), key=lambda item: (item.folder is None, _creation_time(item), str(item.path))
+    )
 
 
 def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[CampaignFolder, Results]]:
@@ -74,9 +76,9 @@ def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[Ca
     """
     from narrows.campaign.results import read
 
-    found, problems = [], []
+    pairs, problems = [], []
     for path in paths:
-        one = opened(path)
+        one = open_campaign(path)
         if one.folder is None:
             problems.append(str(one.problem))
             continue
@@ -87,15 +89,15 @@ def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[Ca
             continue
         if one.note:
             say(one.note)
-        found.append((one.folder, results))
-    if not found:
+        pairs.append((one.folder, results))
+    if not pairs:
         raise DataError("\n".join(problems))
     for problem in problems:
         say(problem)
-    return found
+    return pairs
 
 
-def opened(path: Path) -> Gathered:
+def open_campaign(path: Path) -> Gathered:
     """The campaign in a folder, with those problems of its records that show without reading them whole."""
     try:
         folder = CampaignFolder.read(path)
@@ -113,8 +115,8 @@ def _folders(place: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not name.startswith("."))
 
 
-def _creation_time(one: Gathered) -> str:
-    return str(one.folder.document.get("created_at") or "") if one.folder else ""
+def _creation_time(gathered: Gathered) -> str:
+    return str(gathered.folder.document.get("created_at") or "") if gathered.folder else ""
 
 
 def is_busy(folder: CampaignFolder) -> bool:

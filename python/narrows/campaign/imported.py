@@ -16,7 +16,7 @@ from narrows.campaign.schema import problem_of_members
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.documents.results import Results
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
-from narrows.filled import filled
+from narrows.filled import fill
 from narrows.imported import WHERE
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.slugs import free_slug, slug_of
@@ -40,7 +40,7 @@ def default_folder(name: str) -> Path:
     """Where a campaign goes that was given no folder: under results/, like all others."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     base = Path("results") / f"{stamp}-{name}"
-    return base.with_name(free_slug(base.name, [one.name for one in base.parent.glob(f"{base.name}*")]))
+    return base.with_name(free_slug(base.name, [path.name for path in base.parent.glob(f"{base.name}*")]))
 
 
 def new_import_document(
@@ -85,16 +85,16 @@ def fill_campaign(
     folder appears when it is complete. Refuses documents that could not be read back."""
     if problem := problem_of_members(document):
         raise DataError(f"{target}: the campaign could not be read again: {problem}")
-    with filled(target, last="campaign.json") as partial:
+    with fill(target, last="campaign.json") as partial:
         (partial / "cells").mkdir()
         folder = CampaignFolder(partial, document)
         read_all(folder)
         document["scenario"]["resolved"].update(_settings(folder))
         document["hash"] = content_hash(document["scenario"]["resolved"])
         folder.end_session("done")
-        found = result_files.compute(folder)
-        result_files.write(folder, found)
-    return Imported(CampaignFolder(target, document), found)
+        results = result_files.compute(folder)
+        result_files.write(folder, results)
+    return Imported(CampaignFolder(target, document), results)
 
 
 def _settings(folder: CampaignFolder) -> dict[str, Any]:

@@ -88,10 +88,10 @@ def _files(folder: Path) -> Iterator[Path]:
     """All files below a folder, which must be plain ones."""
     try:
         with os.scandir(folder) as entries:
-            found = list(entries)
+            dir_entries = list(entries)
     except OSError as error:
         raise DataError(f"{folder}: can't be read: {reason(error)}") from None
-    for entry in found:
+    for entry in dir_entries:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
             yield from _files(Path(entry.path))
@@ -148,13 +148,13 @@ def find_changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
     for name, sha256 in named.items():
         try:
             with open_regular(folder / name) as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                text = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             yield f"{folder / name}: can't be read: {reason(error)}; put the file back"
             continue
-        if found != sha256:
+        if text != sha256:
             yield (
-                f"{folder / name}: is not the file that the campaign ran with (SHA-256 {found[:12]},"
+                f"{folder / name}: is not the file that the campaign ran with (SHA-256 {text[:12]},"
                 f" campaign.json has {sha256[:12]}); put the right one back"
             )
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -184,7 +184,7 @@ def check_plain(cell: Path) -> None:
             pass
 
 
-def changed(cell: Path, entry: CellEntry | None) -> str | None:
+def describe_change(cell: Path, entry: CellEntry | None) -> str | None:
     """The difference between the files of a finished cell and those that were noted; None if there is none,
     or if campaign.json is of a version that noted no digests."""
     noted = entry.digest if entry else None
@@ -193,11 +193,11 @@ def changed(cell: Path, entry: CellEntry | None) -> str | None:
         return None
     if cell.is_symlink():
         return f"{cell}: is a link to another place; put the record itself there"
-    found = digest(cell)
-    if found == noted:
+    text = digest(cell)
+    if text == noted:
         return None
     return (
-        f"{cell}: its files are not those that the run left (digest {_short(found)}, campaign.json has"
+        f"{cell}: its files are not those that the run left (digest {_short(text)}, campaign.json has"
         f" {_short(noted)}); put the right ones back, or remove the folder and run the campaign again"
     )
 

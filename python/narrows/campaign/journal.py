@@ -169,7 +169,7 @@ def read(campaign: Path) -> Written | None:
             # The session has ended just now.
             return None
         raise DataError(f"{path}: {error}") from None
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     summed = ""
     # Behind the last end of a line is the line that was being written.
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
@@ -177,10 +177,10 @@ def read(campaign: Path) -> Written | None:
         if parts is None or (expected := _sum_of(summed, parts[1])) != parts[2].decode():
             raise DataError(f"{path}: line {number} is damaged or was tampered with; {_REMEDY}")
         summed = expected
-        found.append(_parse(path, number, parts[1] + b"}"))
-    if not found:
+        entries.append(_parse(path, number, parts[1] + b"}"))
+    if not entries:
         return None
-    head, *lines = found
+    head, *lines = entries
     if head.get("format") != FORMAT and not str(head.get("format")).startswith(f"{FORMAT}."):
         raise DataError(
             f"{path}: is in the format {head.get('format')}, this version of narrows reads {FORMAT}"
@@ -193,9 +193,9 @@ def read(campaign: Path) -> Written | None:
 
 def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or (number > 1 and not all(isinstance(v, dict) for v in found.values())):
+        result = None
+    if not isinstance(result, dict) or (number > 1 and not all(isinstance(v, dict) for v in result.values())):
         raise DataError(f"{path}: line {number} is damaged: it is not an object of objects; {_REMEDY}")
-    return dict(found)
+    return dict(result)

@@ -56,7 +56,7 @@ def estimate(cell: Json, files: Files) -> int:
             if element["kind"] == "bottleneck" and (rate := mean_bps(element["rate"], files)) is not None
         }
         if rates:
-            name = min(rates, key=lambda one: rates[one][0])
+            name = min(rates, key=lambda item: rates[item][0])
             links[name] = rates[name]
     need = 0.0
     rtt = _round_trip(cell)

@@ -21,7 +21,7 @@ from narrows.campaign import integrity
 from narrows.campaign import results as result_files
 from narrows.campaign.entries import now
 from narrows.campaign.gathering import is_busy, record_problem
-from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.documents.campaign import FORMAT, CellEntry
 from narrows.errors import DataError, NarrowsError, UsageError, reason
@@ -151,10 +151,10 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
             copied = taken[entry.scheme, number] = _renumber(folder, entry, number)
             seeds.setdefault(number, entry.seed)
             copies.append(copied)
-        for run, one in enumerate(resolved.get("drawn") or (), 1):
+        for run, item in enumerate(resolved.get("drawn") or (), 1):
             number = numbers.get(run, run)
             drawn += [None] * (number - len(drawn))
-            drawn[number - 1] = drawn[number - 1] or one
+            drawn[number - 1] = drawn[number - 1] or item
         merged.append(
             {
                 "folder": folder.path.resolve().name,
@@ -170,12 +170,12 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
     if drawn:
         resolved["drawn"] = drawn
     measured = {scheme for scheme, _ in taken}
-    skipped = {one["scheme"]: one for folder in folders for one in folder.document.get("skipped", ())}
+    skipped = {item["scheme"]: item for folder in folders for item in folder.document.get("skipped", ())}
     time = now()
     own = hash_of(resolved)
     if any(copied.renumbered for copied in copies):
         # No scenario describes these runs, so nothing can be resumed in the folder.
-        own = content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
+        own = content_hash({"scenario": own, "merged": [[item["hash"], item["runs"]] for item in merged]})
     document = {
         **{key: first.get(key) for key in ("name", "where", "versions", "host") if key in first},
         "format": FORMAT,
@@ -184,7 +184,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
         "created_at": time,
         "ended_at": time,
         "sessions": [{"argv": argv, "started_at": time, "ended_at": time, "outcome": "merged"}],
-        "skipped": [one for name, one in skipped.items() if name not in measured],
+        "skipped": [item for name, item in skipped.items() if name not in measured],
         "cells": [copied.content for copied in copies],
         "merged": merged,
     }
@@ -255,18 +255,22 @@ def _copy_files(folder: CampaignFolder, target: Path) -> None:
 
 def _remarks(folders: Iterable[CampaignFolder]) -> list[str]:
     """Differences of the machines, which readers of the merged numbers should know."""
-    found = []
+    remarks = []
     documents = [folder.document for folder in folders]
     for words, values in (
-        ("versions of narrows", [(one.get("versions") or {}).get("narrows") for one in documents]),
+        ("versions of narrows", [(document.get("versions") or {}).get("narrows") for document in documents]),
         (
             "kernels",
-            [(one.get("host") or {}).get("kernel") for one in documents if one.get("where") != "simulate"],
+            [
+                (document.get("host") or {}).get("kernel")
+                for document in documents
+                if document.get("where") != "simulate"
+            ],
         ),
     ):
         listed = list(dict.fromkeys(str(value) for value in values if value))
         if len(listed) > 1:
-            found.append(
+            remarks.append(
                 f"the campaigns were made with different {words}: {any_of(listed).replace(' or ', ' and ')}"
             )
-    return found
+    return remarks

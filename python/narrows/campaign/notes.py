@@ -40,7 +40,7 @@ def read(campaign: Path) -> Notes:
     if not file.exists():
         return Notes()
     document = read_json(file, FORMAT)
-    return Notes(list(document["tags"]), [dict(one) for one in document["notes"]])
+    return Notes(list(document["tags"]), [dict(note) for note in document["notes"]])
 
 
 def write(campaign: Path, notes: Notes) -> None:

@@ -97,17 +97,19 @@ def metric(
     value is then not available, with the reason.
     """
 
-    def register(one: Function) -> Function:
-        called = name or one.__name__
+    def register(function: Function) -> Function:
+        called = name or function.__name__
         if not called.isidentifier():
             raise UsageError(f'"{shorten(called)}" is not a name of a metric; use letters, digits and "_"')
         if better is not None and better not in _BETTER:
             raise UsageError(f'{called}: better is "higher" or "lower", not "{shorten(str(better))}"')
         file, fingerprint = _reading[-1] if _reading else (None, None)
         source = file.name if file else "this program"
-        described = replace(_description(called, one, label, unit, better), own=fingerprint, source=source)
-        _registered[called] = OwnMetric(called, one, described, file, fingerprint)
-        return one
+        described = replace(
+            _description(called, function, label, unit, better), own=fingerprint, source=source
+        )
+        _registered[called] = OwnMetric(called, function, described, file, fingerprint)
+        return function
 
     return register if function is None else register(function)
 
@@ -148,10 +150,10 @@ def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:
     was not asked for now.
     """
     try:
-        found = sorted(folder().glob("*.py"))
+        paths = sorted(folder().glob("*.py"))
     except OSError:
-        found = []
-    for path in found:
+        paths = []
+    for path in paths:
         try:
             read_file(path)
         except DataError as error:
@@ -178,7 +180,7 @@ def read_file(path: Path) -> None:
         _registered.clear()
         _registered.update(before)
         raise
-    if not any(one.file == path for one in _registered.values()):
+    if not any(own_metric.file == path for own_metric in _registered.values()):
         raise DataError(f"{path}: defines no metric; write @narrows.metric above a function of one run")
     _read[path.resolve()] = fingerprint
 
@@ -251,9 +253,11 @@ def missing(results: Results) -> list[OwnMetric]:
             " call yours something else"
         )
     return [
-        one
-        for one in _registered.values()
-        if one.fingerprint is None or one.name not in known or known[one.name].own != one.fingerprint
+        own_metric
+        for own_metric in _registered.values()
+        if own_metric.fingerprint is None
+        or own_metric.name not in known
+        or known[own_metric.name].own != own_metric.fingerprint
     ]
 
 
@@ -275,12 +279,12 @@ def apply(results: Results, campaign: CampaignFolder) -> Results:
     with _show_progress(len(of_cell)) as step:
         for cell, rows in of_cell.items():
             run = Run(campaign.record_dir(cell), entries.get(cell), rows)
-            for one in wanted:
-                add_values(one, run, rows)
+            for own_metric in wanted:
+                add_values(own_metric, run, rows)
             step()
     rows = [row for listed in of_cell.values() for row in listed]
-    described = [one.description for one in wanted]
-    new = {one.name for one in wanted}
+    described = [own_metric.description for own_metric in wanted]
+    new = {own_metric.name for own_metric in wanted}
     kept = [metric for metric in results.metrics if metric.name not in new]
     groups: dict[tuple[str, int | str], list[Row]] = {}
     for row in rows:
@@ -294,45 +298,52 @@ def apply(results: Results, campaign: CampaignFolder) -> Results:
     return replace(results, metrics=[*kept, *described], rows=rows, summary=summary)
 
 
-def add_values(one: OwnMetric, run: Run, rows: Sequence[Row | MeasuredFlow]) -> None:
+def add_values(own_metric: OwnMetric, run: Run, rows: Sequence[Row | MeasuredFlow]) -> None:
     """Adds the values of one metric to the rows of a run, or the reason why there are none."""
-    found, why = _values(one, run)
+    result, why = _values(own_metric, run)
     for row in rows:
         flow = ALL if row.flow == ALL else int(row.flow)
-        value = found.get(flow)
-        row.metrics[one.name] = value
+        value = result.get(flow)
+        row.metrics[own_metric.name] = value
         if row.absent is not None:
-            row.absent.pop(one.name, None)
+            row.absent.pop(own_metric.name, None)
             if value is None:
-                row.absent[one.name] = why or _no_value(flow, found)
+                row.absent[own_metric.name] = why or _no_value(flow, result)
 
 
-def _no_value(flow: int | str, found: Mapping[Any, float | None]) -> str:
-    if flow in found or not found:
+def _no_value(flow: int | str, entry: Mapping[Any, float | None]) -> str:
+    if flow in entry or not entry:
         return "the function gives no value"
     return "it is computed per flow only" if flow == ALL else "it is computed for all flows only"
 
 
-def _values(one: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | None]:
+def _values(own_metric: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | None]:
     """The values by flow, or why there are none."""
     try:
-        given = one.function(run)
+        given = own_metric.function(run)
         by_flow = given.items() if isinstance(given, Mapping) else [(ALL, given)]
-        found: dict[Any, float | None] = {}
+        result: dict[Any, float | None] = {}
         for flow, value in by_flow:
             key = flow if flow == ALL else int(flow)
-            found[key] = None if value is None else float(value)
-            if found[key] is not None and not math.isfinite(found[key] or 0):
-                found[key] = None
-                return found, f"the function gives {float(value)}, which is not a number that can be compared"
-        return found, None
+            result[key] = None if value is None else float(value)
+            if result[key] is not None and not math.isfinite(result[key] or 0):
+                result[key] = None
+                return (
+                    result,
+                    f"the function gives {float(value)}, which is not a number that can be compared",
+                )
+        return result, None
     except (Exception, SystemExit) as error:
-        file = one.function.__code__.co_filename if hasattr(one.function, "__code__") else ""
+        file = own_metric.function.__code__.co_filename if hasattr(own_metric.function, "__code__") else ""
         line = _line(error, file)
         where = (
-            f" ({Path(file).name}, line {line})" if line and one.file else f" (line {line})" if line else ""
+            f" ({Path(file).name}, line {line})"
+            if line and own_metric.file
+            else f" (line {line})"
+            if line
+            else ""
         )
-        return {}, f"the function {one.name} fails: {_describe_error(error)}{where}"
+        return {}, f"the function {own_metric.name} fails: {_describe_error(error)}{where}"
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from narrows.agent.cell import CellOutcome
 from narrows.agent.location import this_machine
 from narrows.campaign.peers import PeerFailure, Stopped
 from narrows.campaign.real_path import RealPathPlane, RealPathRun
-from narrows.campaign.run import planned
+from narrows.campaign.run import plan_campaign
 from narrows.campaign.signals import STOPS, interruptible
 from narrows.errors import DataError, Interrupted, UnavailableError
 from narrows.hosts.remote_host import RemoteOptions
@@ -28,7 +28,7 @@ from narrows.progress import bars
 from narrows.scenario import Loaded, Override, cells_of
 from narrows.scenario.loading import load_text
 from narrows.scenario.real_path import LOCAL, REMOTE, named_host, sender_is_local
-from narrows.traces.recorded import Recorded, recorded
+from narrows.traces.recorded import Recorded, recorded_opportunities
 
 #: The scheme that fills the path; `volume` is payload.
 _SCENARIO = """\
@@ -114,13 +114,13 @@ def record(
     first = scenarios[directions[0]]
     with (
         interruptible("interrupted; nothing was recorded"),
-        planned(first, agent, reach, say) as found,
+        plan_campaign(first, agent, reach, say) as result,
         tempfile.TemporaryDirectory() as place,
         bars(console, console.is_terminal) as progress,
     ):
-        assert found.remote is not None
-        say(found.remote.describe(found.rendezvous))
-        plane = RealPathPlane(found.remote, found.rendezvous, agent, Path(place))
+        assert result.remote is not None
+        say(result.remote.describe(result.rendezvous))
+        plane = RealPathPlane(result.remote, result.rendezvous, agent, Path(place))
         for direction, loaded in scenarios.items():
             (cell,) = cells_of(loaded.scenario)
             task = progress.add_task(direction, total=1.0, note="")
@@ -160,7 +160,7 @@ def _read(log: Path) -> Recorded:
     sent, arrived, sizes, problem = _native.tunnel_arrivals(str(log))
     if not len(sent) and problem:
         raise DataError(f"the receiver's log of arrivals can't be read: {problem}")
-    return recorded(sent, arrived, sizes)
+    return recorded_opportunities(sent, arrived, sizes)
 
 
 @contextmanager

@@ -267,11 +267,11 @@ class PeerPair:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     peer.process.wait(2)
         is_connected = self._is_connected()
-        found = [peer.failure(is_connected) for peer in (first, other) if peer.failed]
-        vanished = [one for one in found if one[0] == "vanished"]
+        pairs = [peer.failure(is_connected) for peer in (first, other) if peer.failed]
+        vanished = [pair for pair in pairs if pair[0] == "vanished"]
         if vanished:
             return PeerFailure(*vanished[0])
-        return PeerFailure(found[0][0], "; ".join(dict.fromkeys(message for _, message in found)))
+        return PeerFailure(pairs[0][0], "; ".join(dict.fromkeys(message for _, message in pairs)))
 
     def _turn(self) -> bool:
         """Reads and writes for a moment; true if anything was read."""

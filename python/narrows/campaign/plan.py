@@ -91,10 +91,10 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
         reasons += _missing_models(row) or _missing_programs(row, scenario, first[row.label])
         if reasons:
             skipped.append(Skipped(row.label, reasons[0]))
-    left_out = {one.scheme for one in skipped}
+    left_out = {item.scheme for item in skipped}
     cells = [cell for cell in cells_of(scenario) if cell.scheme not in left_out]
     if not cells:
-        listed = "; ".join(f"{one.scheme}: {one.reason}" for one in skipped)
+        listed = "; ".join(f"{item.scheme}: {item.reason}" for item in skipped)
         raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
     check_readable(scenario, cells, skipped)
     bounds = _bounds(cells) if other is None else {}
@@ -114,7 +114,7 @@ def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]
         "format": "narrows/campaign/1",
         "scenario": {"resolved": scenario.to_json()},
         "cells": entries,
-        "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in skipped],
+        "skipped": [{"scheme": item.scheme, "reason": item.reason} for item in skipped],
     }
     if problem := problem_of_members(document) or integrity.problem_of_cells(entries):
         raise DataError(f"{scenario.name}: the campaign could not be read again: {problem}")
@@ -124,9 +124,9 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
     """The bounds of the flows of the cells of each scheme; refuses simulations of flows that nothing
     bounds."""
     known = registry.load()
-    found = {}
+    bounds = {}
     for cell in cells:
-        if cell.scheme in found:
+        if cell.scheme in bounds:
             continue
         try:
             said = known.bounds(json.dumps(cell.content))
@@ -134,8 +134,10 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
             raise DataError(f"{cell.scheme}: {error}") from None
         if said["refusal"] and cell.content["where"] == "simulate":
             raise DataError(f"{cell.scheme}: {said['refusal']}")
-        found[cell.scheme] = [(one["flow"], one["by"] or "nothing but this machine") for one in said["flows"]]
-    return found
+        bounds[cell.scheme] = [
+            (flow["flow"], flow["by"] or "nothing but this machine") for flow in said["flows"]
+        ]
+    return bounds
 
 
 def bounds_in_words(plan: Plan) -> list[str]:
@@ -187,7 +189,7 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) 
     from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
     from narrows.scenario.programs.missing import why_missing
 
-    found = []
+    missing_programs = []
     for flow in flows:
         program = flow["program"]
         sides: tuple[str, ...] = (LISTENER, CONNECTOR)
@@ -195,8 +197,8 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) 
             sends_here = (flow["direction"] == FORWARD) == sender_is_local(cell)
             sides = tuple(side for side in sides if (side == program["data"]) == sends_here)
         if reason := why_missing(program, sides):
-            found.append(f"{flow['scheme']}: {reason}")
-    return found
+            missing_programs.append(f"{flow['scheme']}: {reason}")
+    return missing_programs
 
 
 def _order(seed: int, cell: Cell) -> tuple[int, bytes]:

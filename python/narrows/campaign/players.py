@@ -19,7 +19,7 @@ from narrows.campaign.store import read_json
 from narrows.documents.results import Measured, Metric
 from narrows.errors import DataError
 from narrows.files import read_whole
-from narrows.scenario.programs.playback import METRICS, described
+from narrows.scenario.programs.playback import METRICS, describe
 
 BEGUN, PLAYING, STALLED, STOPPED = "begun", "playing", "stalled", "stopped"
 #: Larger files are not read.
@@ -50,15 +50,15 @@ class Playback:
 
 def of_run(folder: Path, cell: dict[str, Any]) -> dict[int, Playback | str]:
     """The playback of each flow that has one in a record, or why nothing is known of it."""
-    found: dict[int, Playback | str] = {}
+    result: dict[int, Playback | str] = {}
     for flow in cell["flows"]:
         program = flow.get("program") or {}
         if program.get("segments"):
             side = "listener" if program["data"] == "connector" else "connector"
             path = folder / "logs" / f"flow-{flow['flow']}-{side}" / program["segments"]
             stop = flow.get("stop_ns") or cell["duration_ns"]
-            found[flow["flow"]] = _read(path, int(stop) - int(flow.get("start_ns") or 0))
-    return found
+            result[flow["flow"]] = _read(path, int(stop) - int(flow.get("start_ns") or 0))
+    return result
 
 
 def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
@@ -75,21 +75,21 @@ def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
                 row.metrics[name] = None if isinstance(value, str) else value
                 if isinstance(value, str):
                     reasons[name] = value
-    return described()
+    return describe()
 
 
 def _of_run(folder: Path) -> dict[str, dict[str, float | str]]:
     """The values of a run by flow and metric, or the reasons why there are none."""
     cell = read_json(folder / "run.json", "narrows/run/1")["cell"]
     played = of_run(folder, cell)
-    found = {str(flow): _values(one) for flow, one in played.items()}
+    result = {str(flow): _values(item) for flow, item in played.items()}
     tested = [flow["flow"] for flow in cell["flows"] if not flow.get("background")]
-    of_tested = [found[str(flow)] for flow in tested if flow in played]
+    of_tested = [result[str(flow)] for flow in tested if flow in played]
     if not of_tested:
-        return found
+        return result
     row: dict[str, float | str] = {}
     for name, _, _, _, how, _ in METRICS:
-        values = [one[name] for one in of_tested]
+        values = [entry[name] for entry in of_tested]
         numbers = [value for value in values if not isinstance(value, str)]
         if len(of_tested) < len(tested):
             row[name] = "only some of the flows are players"
@@ -97,27 +97,27 @@ def _of_run(folder: Path) -> dict[str, dict[str, float | str]]:
             row[name] = next(value for value in values if isinstance(value, str))
         else:
             row[name] = sum(numbers) if how == "sum" else statistics.fmean(numbers)
-    return found | {ALL: row}
+    return result | {ALL: row}
 
 
-def _values(one: Playback | str) -> dict[str, float | str]:
+def _values(playback: Playback | str) -> dict[str, float | str]:
     names = [name for name, *_ in METRICS]
-    if isinstance(one, str):
-        return dict.fromkeys(names, one)
-    film = one.film()
-    found: dict[str, float | str] = dict.fromkeys(names, NEVER)
-    if one.moved_ns is not None and one.end_ns > one.moved_ns:
-        stalled = sum(end - begin for begin, end in one.stalls)
-        ratio = stalled / (one.end_ns - one.moved_ns)
-        found |= dict(zip(names, (one.moved_ns, len(one.stalls), ratio), strict=False))
+    if isinstance(playback, str):
+        return dict.fromkeys(names, playback)
+    film = playback.film()
+    result: dict[str, float | str] = dict.fromkeys(names, NEVER)
+    if playback.moved_ns is not None and playback.end_ns > playback.moved_ns:
+        stalled = sum(end - begin for begin, end in playback.stalls)
+        ratio = stalled / (playback.end_ns - playback.moved_ns)
+        result |= dict(zip(names, (playback.moved_ns, len(playback.stalls), ratio), strict=False))
     if film:
         length = sum(duration for _, duration in film)
         pairs = itertools.pairwise(bitrate for bitrate, _ in film)
-        found[names[3]] = sum(bitrate * duration for bitrate, duration in film) / length
-        found[names[4]] = sum(a != b for a, b in pairs)
+        result[names[3]] = sum(bitrate * duration for bitrate, duration in film) / length
+        result[names[4]] = sum(a != b for a, b in pairs)
     else:
-        found |= dict.fromkeys(names[3:], "no segment has arrived")
-    return found
+        result |= dict.fromkeys(names[3:], "no segment has arrived")
+    return result
 
 
 def _read(path: Path, span_ns: int) -> Playback | str:
@@ -135,20 +135,20 @@ def _read(path: Path, span_ns: int) -> Playback | str:
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
     told.sort(key=lambda pair: pair[0])
-    begun = next((at for at, one in told if one.get("state") == BEGUN), None)
+    begun = next((at for at, item in told if item.get("state") == BEGUN), None)
     if begun is None:
         return f"{name} does not say when it began"
-    stopped = next((at for at, one in told if one.get("state") == STOPPED), None)
-    found = Playback(span_ns if stopped is None else min(stopped - begun, span_ns))
+    stopped = next((at for at, item in told if item.get("state") == STOPPED), None)
+    playback = Playback(span_ns if stopped is None else min(stopped - begun, span_ns))
     stands: int | None = None
-    for at, one in ((at - begun, one) for at, one in told):
-        if at > found.end_ns:
+    for at, one in ((at - begun, item) for at, item in told):
+        if at > playback.end_ns:
             break
         if one.get("state") == PLAYING:
             if stands is not None:
-                found.stalls.append((stands, at))
-            found.moved_ns, stands = at if found.moved_ns is None else found.moved_ns, None
-        elif one.get("state") == STALLED and found.moved_ns is not None and stands is None:
+                playback.stalls.append((stands, at))
+            playback.moved_ns, stands = at if playback.moved_ns is None else playback.moved_ns, None
+        elif one.get("state") == STALLED and playback.moved_ns is not None and stands is None:
             stands = at
         elif "segment" in one:
             try:
@@ -157,9 +157,9 @@ def _read(path: Path, span_ns: int) -> Playback | str:
                 return f"{name} has a segment without its bitrate_bps or duration_ns"
             if segment[2] <= 0:
                 return f"{name} has a segment without a duration"
-            found.segments.append((at, *segment))
+            playback.segments.append((at, *segment))
         elif "buffer_ns" in one:
-            found.buffer.append((at, int(one["buffer_ns"])))
+            playback.buffer.append((at, int(one["buffer_ns"])))
     if stands is not None:
-        found.stalls.append((stands, found.end_ns))
-    return found
+        playback.stalls.append((stands, playback.end_ns))
+    return playback

@@ -54,8 +54,8 @@ def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
     rows `flows` and reasons `absent` get new members. Returns the descriptions of these metrics."""
     described: dict[str, Metric] = {}
     listed = list(cells)
-    found = [_of_run(path, described) for path, _ in listed]
-    for (_, measured), values in zip(listed, found, strict=True):
+    entries = [_of_run(path, described) for path, _ in listed]
+    for (_, measured), values in zip(listed, entries, strict=True):
         for row in measured.flows:
             reasons = measured.absent.setdefault(row.flow, {})
             for name in described:
@@ -68,7 +68,7 @@ def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
 
 def _of_run(path: Path, described: dict[str, Metric]) -> dict[tuple[str, str], float | str]:
     """The values of a run by flow and metric, or the reasons why there are none."""
-    found: dict[tuple[str, str], float | str] = {}
+    result: dict[tuple[str, str], float | str] = {}
     flows: dict[str, list[tuple[str | None, float | str]]] = {}
     tested = 0
     for flow in read_json(path / "run.json", "narrows/run/1")["flows"]:
@@ -87,13 +87,13 @@ def _of_run(path: Path, described: dict[str, Metric]) -> dict[tuple[str, str], f
                     value = _value(path / "logs", flow["flow"], program, plan)
                 except NoValueError as error:
                     value = str(error)
-            found[(str(flow["flow"]), name)] = value
+            result[(str(flow["flow"]), name)] = value
             if not flow.get("background"):
                 flows.setdefault(name, []).append((plan.get("flows"), value))
     for name, values in flows.items():
         some = len(values) < tested
-        found[(ALL, name)] = "only some of the flows report it" if some else _of_all(values)
-    return found
+        result[(ALL, name)] = "only some of the flows report it" if some else _of_all(values)
+    return result
 
 
 def _of_all(values: list[tuple[str | None, float | str]]) -> float | str:
@@ -135,17 +135,17 @@ def _value(logs: Path, flow: int, program: dict[str, Any], plan: dict[str, Any])
     """The value of one flow in base units. Raises `NoValueError`."""
     text, name = _text(logs, flow, program, plan)
     if "json" in plan:
-        found = list(_in_json(_parse(text, name), plan["json"]))
+        result = list(_in_json(_parse(text, name), plan["json"]))
         what = plan["json"]
     elif "ndjson" in plan:
-        found, what = list(_in_lines(text, plan["ndjson"])), plan["ndjson"]
+        result, what = list(_in_lines(text, plan["ndjson"])), plan["ndjson"]
     else:
-        found, what = list(_matches(text, plan["regex"])), f"match of {plan['regex']}"
-    if not found:
+        result, what = list(_matches(text, plan["regex"])), f"match of {plan['regex']}"
+    if not result:
         raise NoValueError(f"{name} has no {shorten(what)}")
-    if len(found) > _MOST_VALUES:
+    if len(result) > _MOST_VALUES:
         raise NoValueError(f"{name} has more than {_MOST_VALUES} values")
-    values = [_number(one, name, what) for one in found]
+    values = [_number(item, name, what) for item in result]
     _, factor = UNITS.get(plan["unit"], ("", 1))
     return _COMBINED[plan["combine"]](values) * float(factor)
 

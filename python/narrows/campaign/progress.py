@@ -39,7 +39,7 @@ class TimeLeft:
         self.ended_cells = 0
         self.shares: dict[str, float] = {}
 
-    def ended(self, cell_id: str, seconds: float) -> None:
+    def note_end(self, cell_id: str, seconds: float) -> None:
         """A cell took this long."""
         self.seconds += seconds
         self.ended_cells += 1
@@ -122,7 +122,7 @@ class ProgressView:
     def cell_ended(self, cell: Cell, entry: CellEntry, seconds: float) -> None:
         """A cell is finished or has failed."""
         self.done += 1
-        self.time_left.ended(cell.id, seconds)
+        self.time_left.note_end(cell.id, seconds)
         if cell.id in self.tasks:
             self.progress.remove_task(self.tasks.pop(cell.id))
         if self.all_task is not None:

@@ -21,7 +21,7 @@ from narrows.agent.location import SUDO, Location
 from narrows.agent.process import end as end_process
 from narrows.campaign.peers import ARGUMENTS, FORMAT, Peer, PeerFailure, PeerPair, Stopped
 from narrows.campaign.planes import BEFORE, Progress
-from narrows.campaign.unpack import unpack, watched
+from narrows.campaign.unpack import unpack, watch_program
 from narrows.errors import UnavailableError
 from narrows.files import read_bytes
 from narrows.hosts.remote_host import RemoteHost, Rendezvous
@@ -155,7 +155,7 @@ class RealPathRun:
         offset = self._remote.clock_offset() if self._plane.rendezvous is None else None
         with contextlib.ExitStack() as stack:
             local, remote = (
-                stack.enter_context(_started(location, log))
+                stack.enter_context(_start(location, log))
                 for location in (self._remote.local, self._remote.remote)
             )
             pair = stack.enter_context(
@@ -206,12 +206,12 @@ class RealPathRun:
 
     def _files(self) -> dict[str, str]:
         """The files that the cell names, such as models."""
-        found: dict[str, str] = {}
-        for one in _named_files(self._cell.content):
-            name = stored_name(one["name"], one["sha256"])
+        files: dict[str, str] = {}
+        for file in _named_files(self._cell.content):
+            name = stored_name(file["name"], file["sha256"])
             content = read_bytes(self._plane.folder / "files" / name)
-            found[name] = base64.b64encode(content).decode()
-        return found
+            files[name] = base64.b64encode(content).decode()
+        return files
 
     # -- what both have written --------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class RealPathRun:
         target.mkdir()
         process = location.start("pack", folder, "--remove")
         try:
-            with watched(process, lambda: self._stopped) as watch:
+            with watch_program(process, lambda: self._stopped) as watch:
                 code, complaint = unpack(process, target, watch.beat)
         finally:
             end_process(process)
@@ -294,7 +294,7 @@ class RealPathRun:
 
 
 @contextlib.contextmanager
-def _started(location: Location, log: IO[bytes]) -> Iterator[Peer]:
+def _start(location: Location, log: IO[bytes]) -> Iterator[Peer]:
     """An agent that is ended afterwards, whatever happens before its `PeerPair` takes care of it."""
     peer = Peer(location, log, *ARGUMENTS)
     try:

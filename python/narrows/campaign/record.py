@@ -168,7 +168,7 @@ class Run:
         self._check()
         path = self.path / f"{name}.parquet"
         if not path.exists():
-            there = sorted(one.stem for one in self.path.glob("*.parquet"))
+            there = sorted(place.stem for place in self.path.glob("*.parquet"))
             if not there:
                 raise DataError(f"{self.path}: has no record; the run is {self.state}")
             why = f" (they are kept with {_WANTED_BY[name]})" if name in _WANTED_BY else ""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
 from narrows.campaign.entries import read_skipped
-from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.data import DamagedError, from_data, to_data
@@ -56,7 +56,7 @@ def ask_states(path: Path, asked: list[Expectation]) -> list[Answer]:
     """Answers of one cell's record to the questions of expectations."""
     from narrows import _native
 
-    questions = [{"flow": one.flow, **(one.question or {})} for one in asked]
+    questions = [{"flow": expectation.flow, **(expectation.question or {})} for expectation in asked]
     try:
         return from_data(json.loads(_native.states(str(path), json.dumps(questions))), list[Answer])
     except (ValueError, OSError) as error:
@@ -269,11 +269,11 @@ def over_runs(rows: Sequence[Row | LinkRow], metrics: Iterable[Metric]) -> dict[
 
 def _flow_labels(document: dict[str, Any]) -> dict[str, dict[str, str]]:
     """The labels of flows in the scenario, by the schemes of cells and their numbers."""
-    found: dict[str, dict[str, str]] = {}
+    flow_labels: dict[str, dict[str, str]] = {}
     for row in resolved_scenario(document)["schemes"]:
         labels = {str(flow["flow"]): flow["label"] for flow in row["flows"] if flow.get("label")}
-        found.setdefault(row["label"], labels)
-    return found
+        flow_labels.setdefault(row["label"], labels)
+    return flow_labels
 
 
 def _absent(reasons: dict[str, str], metrics: Iterable[str]) -> dict[str, str]:
@@ -340,7 +340,7 @@ def write(folder: CampaignFolder, results: Results) -> None:
     write_atomically(folder.path / "results.json", text)
 
 
-def stored(path: Path) -> Results | None:
+def read_stored(path: Path) -> Results | None:
     """The results beside the records of a campaign, as they were written; None if there are none, or they are
     of an older version and have to be made again. Raises `DataError` if they were changed since."""
     file = path / "results.json"
@@ -358,7 +358,7 @@ def stored(path: Path) -> Results | None:
 def current(folder: CampaignFolder) -> Results | None:
     """The results beside the records, if they are of all that are finished. Raises `DataError` for results of
     other records."""
-    results = stored(folder.path)
+    results = read_stored(folder.path)
     return results if results is not None and _covers(results, folder) else None
 
 

@@ -26,7 +26,7 @@ from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import LocalPlane, Means, Plane
 from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.real_path import RealPathPlane
-from narrows.campaign.schema import resolved
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.documents.results import Outcome, Results
 from narrows.errors import (
@@ -83,7 +83,7 @@ class Planned:
 
 
 @contextlib.contextmanager
-def planned(
+def plan_campaign(
     loaded: Loaded, agent: Location, reach: RemoteOptions, say: Callable[[str], None]
 ) -> Iterator[Planned]:
     """The plan on this machine; between two hosts with the other one, which is connected as long as this
@@ -214,17 +214,17 @@ def run_campaign(
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
     changed = _find_changed_words(check_same(path, loaded.scenario), loaded.scenario) if again else {}
-    with planned(loaded, agent, reach or RemoteOptions(), say) as found:
+    with plan_campaign(loaded, agent, reach or RemoteOptions(), say) as result:
         if again:
-            remove = found.remote.local.remove if found.remote is not None else None
-            folder = CampaignFolder.resume(path, found.plan, argv, remove)
+            remove = result.remote.local.remove if result.remote is not None else None
+            folder = CampaignFolder.resume(path, result.plan, argv, remove)
             if changed:
                 _keep_words(folder, loaded, changed, say)
         else:
-            folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
+            folder = CampaignFolder.create(path, loaded, result.plan, result.facts, versions, argv)
         try:
             return _run_in(
-                folder, found, runner or agent, console, quiet, again, means or Means(), tell, wanted
+                folder, result, runner or agent, console, quiet, again, means or Means(), tell, wanted
             )
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
@@ -249,7 +249,7 @@ _WORDS = ("name", "title", "question")
 
 def _find_changed_words(document: dict[str, Any], scenario: Scenario) -> dict[str, str]:
     """The words of a campaign.json that the scenario now has otherwise: a sentence about each."""
-    before = resolved(document)
+    before = resolved_scenario(document)
     return {
         key: f"the {key} was {_in_quotes(before.get(key))} and is now {_in_quotes(getattr(scenario, key))}"
         for key in _WORDS
@@ -270,7 +270,10 @@ def _keep_words(
     written["resolved"].update({key: getattr(scenario, key) for key in changed})
     written.update(
         written=loaded.text,
-        overrides=[{"option": one.option, "path": one.path, "value": one.text} for one in loaded.overrides],
+        overrides=[
+            {"option": override.option, "path": override.path, "value": override.text}
+            for override in loaded.overrides
+        ],
     )
     document["name"] = scenario.name
     folder.note_session(changed=changed)
@@ -280,7 +283,7 @@ def _keep_words(
 
 def _run_in(
     folder: CampaignFolder,
-    found: Planned,
+    planned: Planned,
     agent: Location,
     console: Console,
     quiet: bool,
@@ -289,9 +292,9 @@ def _run_in(
     tell: Tell,
     wanted: Callable[[Cell], bool] | None = None,
 ) -> Finished:
-    plan = found.plan
+    plan = planned.plan
     scenario = plan.scenario
-    plane = _plane(folder, found, agent, means)
+    plane = _plane(folder, planned, agent, means)
     states = {cell.id: cell.state for cell in folder.cells}
     unfinished = [cell for cell in plan.cells if states[cell.id] != "finished"]
     missing = [cell for cell in unfinished if wanted is None or wanted(cell)]
@@ -324,12 +327,12 @@ def _run_in(
         cells = plural(len(missing), "cell")
         view.message(f"{scenario.name}: {cells} ({scenario.where}{time_left}) into {folder.path}")
     if missing:
-        if found.remote is not None:
-            found.remote.claim(folder.path)
-            folder.note_session(hosts=found.remote.document())
-            view.message(found.remote.describe(found.rendezvous))
+        if planned.remote is not None:
+            planned.remote.claim(folder.path)
+            folder.note_session(hosts=planned.remote.document())
+            view.message(planned.remote.describe(planned.rendezvous))
             if scenario.real_path["prepare"]:
-                found.remote.prepare()
+                planned.remote.prepare()
         with view:
             Executor(folder, plane, view).run(missing)
     view.message("measuring")
@@ -340,8 +343,8 @@ def _run_in(
     return Finished(folder, results)
 
 
-def _plane(folder: CampaignFolder, found: Planned, agent: Location, means: Means) -> Plane:
+def _plane(folder: CampaignFolder, planned: Planned, agent: Location, means: Means) -> Plane:
     """Where the cells run."""
-    if found.remote is None:
-        return LocalPlane(found.plan.scenario.where, agent, folder.files_dir, means)
-    return RealPathPlane(found.remote, found.rendezvous, agent, folder.path)
+    if planned.remote is None:
+        return LocalPlane(planned.plan.scenario.where, agent, folder.files_dir, means)
+    return RealPathPlane(planned.remote, planned.rendezvous, agent, folder.path)

@@ -31,6 +31,6 @@ def problem_of_members(document: dict[str, Any]) -> str | None:
     return None
 
 
-def resolved(document: dict[str, Any]) -> dict[str, Any]:
+def resolved_scenario(document: dict[str, Any]) -> dict[str, Any]:
     """The resolved scenario of a campaign; one without it asks no question and names no scheme."""
     return {"question": "", "schemes": [], **((document.get("scenario") or {}).get("resolved") or {})}

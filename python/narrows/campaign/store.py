@@ -88,16 +88,16 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
         remedy = sealing.remedy(path, expected)
         told = f"{str(error).splitlines()[0]}{f'; {remedy}' if remedy else ''}"
         raise DataError(f"{path}: is damaged: {told}") from None
-    found = document.get("format") if isinstance(document, dict) else None
+    stated = document.get("format") if isinstance(document, dict) else None
     # A minor version adds members only.
-    if isinstance(found, str) and found.partition(".")[0] in (expected, *older):
-        sealing.check_seal(path, content, document, found.partition(".")[0])
+    if isinstance(stated, str) and stated.partition(".")[0] in (expected, *older):
+        sealing.check_seal(path, content, document, stated.partition(".")[0])
         check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
-    if isinstance(found, str) and found.rsplit("/", 1)[0] == kind:
+    if isinstance(stated, str) and stated.rsplit("/", 1)[0] == kind:
         raise DataError(
-            f"{path}: is in the format {found.partition('.')[0]}, this version of narrows reads {expected};"
+            f"{path}: is in the format {stated.partition('.')[0]}, this version of narrows reads {expected};"
             " update narrows"
         )
     raise DataError(f"{path}: is not a file of the format {expected}")
@@ -146,7 +146,7 @@ class CampaignFolder:
             "file": loaded.path.name,
             "written": loaded.text,
             "overrides": [
-                {"option": one.option, "path": one.path, "value": one.text} for one in loaded.overrides
+                {"option": item.option, "path": item.path, "value": item.text} for item in loaded.overrides
             ],
             "resolved": scenario.to_json(),
         }
@@ -248,7 +248,7 @@ class CampaignFolder:
         """The record of a finished cell for reading, which must be the one that the run left: its files are
         compared with their digest once. Raises `DataError`."""
         if cell_id not in self._verified:
-            problem = integrity.changed(self.cell_dir(cell_id), self.entry(cell_id))
+            problem = integrity.describe_change(self.cell_dir(cell_id), self.entry(cell_id))
             if problem:
                 raise DataError(problem)
             self._verified.add(cell_id)
@@ -413,7 +413,7 @@ class CampaignFolder:
                 f"{folder}: is not the record of this campaign's cell {entry.id}; remove the folder to run"
                 " the cell again"
             )
-        if known and (problem := integrity.changed(folder, entry)):
+        if known and (problem := integrity.describe_change(folder, entry)):
             raise DataError(problem)
         self.finish(entry.id, entry.digest if known else None)
 
@@ -442,10 +442,10 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def _identity(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watched(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> Iterator[Watch]:
+def watch_program(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> Iterator[Watch]:
     """Watches a program as long as this lasts."""
     watch = Watch(process, unwanted)
     try:

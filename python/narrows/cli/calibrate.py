@@ -107,8 +107,8 @@ def calibrate(
     # Matrices are small: threads of the linear algebra would wait for each other, and sum in another order.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    from narrows.calibrate.mapping import Map, checked_flows, checked_metric, checked_time
-    from narrows.calibrate.run import Asked, merged
+    from narrows.calibrate.mapping import Map, check_flows, check_metric, check_time
+    from narrows.calibrate.run import Asked, merge_map
     from narrows.calibrate.run import calibrate as run
     from narrows.calibrate.search import Budget
     from narrows.calibrate.table import LOSS
@@ -122,10 +122,10 @@ def calibrate(
     try:
         others = Map(
             {},
-            checked_flows(flows, "--flows") if flows else None,
-            checked_time(interval, "--interval") if interval else None,
-            checked_time(time, "--time") if time else None,
-            {LOSS: checked_metric(LOSS, loss, "--loss")} if loss else {},
+            check_flows(flows, "--flows") if flows else None,
+            check_time(interval, "--interval") if interval else None,
+            check_time(time, "--time") if time else None,
+            {LOSS: check_metric(LOSS, loss, "--loss")} if loss else {},
         )
     except DataError as error:
         raise UsageError(str(error)) from None
@@ -138,7 +138,7 @@ def calibrate(
     folder = output or Path("results") / f"calibrate-{source.resolve().stem}"
     asked = Asked(
         source,
-        merged(map_file, written, others),
+        merge_map(map_file, written, others),
         seed,
         Budget(*budget_of(budget, 50, 100_000)),
         processors or usable_processors(),

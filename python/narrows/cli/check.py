@@ -40,17 +40,17 @@ def check(
 
     opened = [_open(folder) for folder in folders]
     cells = [
-        one for folder, campaign in zip(folders, opened, strict=True) for one in _cells(folder, campaign)
+        pair for folder, campaign in zip(folders, opened, strict=True) for pair in _cells(folder, campaign)
     ]
-    found = in_threads(_verify, cells)
-    outcome = [{"cell": str(cell), **result} for (cell, _), result in zip(cells, found, strict=True)]
+    entries = in_threads(_verify, cells)
+    outcome = [{"cell": str(cell), **result} for (cell, _), result in zip(cells, entries, strict=True)]
     whole: list[dict[str, Any]] = [
         {"campaign": str(folder), "checks": check_campaign(campaign)}
         for folder, campaign in zip(folders, opened, strict=True)
         if campaign is not None
     ]
     ok = all(result["ok"] for result in outcome) and all(
-        one["ok"] for each in whole for one in each["checks"]
+        item["ok"] for each in whole for item in each["checks"]
     )
     if as_json:
         print_json({"format": "narrows/check/1", "ok": ok, "cells": outcome, "campaigns": whole})
@@ -80,14 +80,14 @@ def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, Ce
     return [(campaign.cell_dir(cell.id), cell) for cell in finished]
 
 
-def _verify(one: tuple[Path, CellEntry | None]) -> dict[str, Any]:
+def _verify(pair: tuple[Path, CellEntry | None]) -> dict[str, Any]:
     from narrows import _native
     from narrows.campaign import integrity
     from narrows.campaign.store import read_json
     from narrows.errors import DataError
 
-    cell, entry = one
-    problem = integrity.changed(cell, entry)
+    cell, entry = pair
+    problem = integrity.describe_change(cell, entry)
     try:
         result = dict(json.loads(_native.verify(str(cell))))
     except (ValueError, OSError) as error:
@@ -103,7 +103,7 @@ def _verify(one: tuple[Path, CellEntry | None]) -> dict[str, Any]:
 def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
-    from narrows.analysis.checks import FAILS, SKIPPED, counted, word
+    from narrows.analysis.checks import FAILS, SKIPPED, count_in_words, word
     from narrows.analysis.tables import print_cells
     from narrows.analysis.terminal import Column, FittedTable, fold, width
     from narrows.console import stdout_console
@@ -111,7 +111,7 @@ def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
     from narrows.documents.data import from_data
 
     console = stdout_console()
-    checks = [(one["campaign"], check) for one in whole for check in one["checks"]]
+    checks = [(entry["campaign"], check) for entry in whole for check in entry["checks"]]
     checks += [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
     failed = [(Path(path).name, check) for path, check in checks if word(check) == FAILS]
     if failed:
@@ -134,7 +134,7 @@ def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
     if whole:
         whose = "its" if len(outcome) == 1 else "their"
         records += f" and {f'{whose} campaign' if len(whole) == 1 else f'{len(whole)} campaigns'}"
-    lines.append(f"checks on {records}: {counted(check for _, check in checks)}")
+    lines.append(f"checks on {records}: {count_in_words(check for _, check in checks)}")
     for line in lines:
         for number, text in enumerate(fold(line, width(console.file) - 2)):
             console.print("  " * bool(number) + text, soft_wrap=True)

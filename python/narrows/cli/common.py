@@ -65,7 +65,7 @@ REMOTE_FOLDER = option(
 )
 
 
-def reached_by(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
+def remote_options(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
     """The options for reaching another host."""
     import shlex
 
@@ -89,14 +89,14 @@ def chosen_labels(
     """The labels of the rows that are chosen by name and by values of the matrix, of the `campaign.json` of
     several campaigns; `None` if nothing was chosen. Raises `UsageError` for what no campaign has."""
     from narrows.campaign.conditions import Row, choose, read_only, rows_of
-    from narrows.campaign.schema import resolved
+    from narrows.campaign.schema import resolved_scenario
 
     if schemes is None and not only:
         return None
     rows: dict[str, Row] = {}
     for document in documents:
         cells = [*(document.get("cells") or []), *(document.get("skipped") or [])]
-        rows |= rows_of(resolved(document), dict.fromkeys(str(cell["scheme"]) for cell in cells))
+        rows |= rows_of(resolved_scenario(document), dict.fromkeys(str(cell["scheme"]) for cell in cells))
     return [row.label for row in choose(list(rows.values()), names_in(schemes), read_only(only or []))]
 
 

@@ -210,8 +210,8 @@ def _with_progress(request: Request, compare: Any) -> Comparison:
 
     with progress("comparing") as bar:
         request.progress = bar.count
-        found: Comparison = compare(request)
-        return found
+        comparison: Comparison = compare(request)
+        return comparison
 
 
 def _show(document: Comparison, *, markdown: bool, html: bool, as_json: bool, output: Path | None) -> None:

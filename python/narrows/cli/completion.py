@@ -64,9 +64,9 @@ def install(program: click.Command) -> str:
 
 def scenario_names(incomplete: str) -> list[str]:
     """Names of shipped scenarios; files complete as everywhere, where no name fits."""
-    from narrows.scenario.shipped import shipped
+    from narrows.scenario.shipped import list_scenarios
 
-    return [scenario.name for scenario in shipped() if scenario.name.startswith(incomplete)]
+    return [scenario.name for scenario in list_scenarios() if scenario.name.startswith(incomplete)]
 
 
 def scheme_names(incomplete: str) -> list[str]:

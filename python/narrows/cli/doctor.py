@@ -56,7 +56,7 @@ def doctor(
     except UnavailableError as error:
         note("agent", False, str(error), "make build")
     ok = all(check["ok"] for check in checks)
-    measured = _measured(agent, facts, quiet=as_json) if measure else None
+    measured = _measure(agent, facts, quiet=as_json) if measure else None
     if as_json:
         more = {"measured": measured} if measured else {}
         print_json({"format": "narrows/doctor/1", "ok": ok, "checks": checks, "facts": facts, **more})
@@ -90,7 +90,7 @@ def doctor(
         raise Exit(EXIT_CANNOT_HERE)
 
 
-def _measured(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+def _measure(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
     """The rate that the machine carries; on a terminal the rate under test is shown."""
     from narrows.capacity import measure
     from narrows.progress import progress
@@ -115,19 +115,19 @@ def _print_measured(measured: dict[str, Any]) -> None:
     if runs := measured["runs"]:
         late = [f"late {word}" for word in ("p50", "p99", "p99.9")]
         shown = table("rate", "delivered", "packets/s", *late, "verdict", right=["rate", "delivered", *late])
-        for one in sorted(runs, key=lambda run: run["rate_bps"]):
+        for item in sorted(runs, key=lambda run: run["rate_bps"]):
             shown.add_row(
-                f"{one['rate_bps'] / 1e6:g} Mbit/s",
-                f"{one['delivered_bps'] / 1e6:.0f} Mbit/s",
-                str(one["packets"]),
-                *(f"{one[name] / 1e3:.0f} us" for name in ("late_p50_ns", "late_p99_ns", "late_p999_ns")),
-                one["verdict"],
+                f"{item['rate_bps'] / 1e6:g} Mbit/s",
+                f"{item['delivered_bps'] / 1e6:.0f} Mbit/s",
+                str(item["packets"]),
+                *(f"{item[name] / 1e3:.0f} us" for name in ("late_p50_ns", "late_p99_ns", "late_p999_ns")),
+                item["verdict"],
             )
         console.print(shown)
-        for one in runs:
-            if one["reasons"]:
-                console.print(f"{one['rate_bps'] / 1e6:g} Mbit/s: {one['reasons'][0]}", soft_wrap=True)
-        stolen = max(one["stolen_ratio"] or 0.0 for one in runs)
+        for entry in runs:
+            if entry["reasons"]:
+                console.print(f"{entry['rate_bps'] / 1e6:g} Mbit/s: {entry['reasons'][0]}", soft_wrap=True)
+        stolen = max(item["stolen_ratio"] or 0.0 for item in runs)
         if stolen > STOLEN:
             console.print(f"the hypervisor took {stolen:.0%} of the processors meanwhile")
     console.print(measured["advice"], soft_wrap=True)

@@ -85,8 +85,10 @@ def check(
         if not as_json:
             _print(report)
     if as_json:
-        found = [report.document() for report in reports]
-        print_json({"format": "narrows/hosts/1", "ok": all(report.ok for report in reports), "hosts": found})
+        entries = [report.document() for report in reports]
+        print_json(
+            {"format": "narrows/hosts/1", "ok": all(report.ok for report in reports), "hosts": entries}
+        )
     if not all(report.ok for report in reports):
         raise Exit(EXIT_CANNOT_HERE)
 

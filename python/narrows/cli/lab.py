@@ -76,11 +76,11 @@ def show(name: Name, as_json: Json = False) -> None:
     from narrows.lab.about import document, lines
     from narrows.lab.store import load
 
-    found = load(name)
+    result = load(name)
     if as_json:
-        print_json(document(found))
+        print_json(document(result))
         return
-    print("\n".join(lines(found)))
+    print("\n".join(lines(result)))
 
 
 @subcommand(lab, example="narrows lab run geni --where simulate")

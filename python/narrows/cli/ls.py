@@ -46,8 +46,8 @@ def ls(
     from narrows.console import say, stdout_console
     from narrows.errors import EXIT_BAD_INPUT
 
-    found = gather(folders or [Path("results")])
-    lines = [_line(one) for one in found] + _sweep_lines(folders or [Path("results")])
+    result = gather(folders or [Path("results")])
+    lines = [_line(item) for item in result] + _sweep_lines(folders or [Path("results")])
     lines.sort(key=lambda line: ("name" not in line, str(line.get("created_at") or ""), line["path"]))
     wanted = set(tag or ())
     kept = [line for line in lines if wanted <= set(line.get("tags", ()))]
@@ -66,7 +66,7 @@ def _line(one: Gathered) -> dict[str, Any]:
     """One campaign for the list."""
     from narrows.campaign import notes
     from narrows.campaign.gathering import count_verdicts
-    from narrows.campaign.schema import resolved
+    from narrows.campaign.schema import resolved_scenario
     from narrows.errors import NarrowsError
 
     problem = {"problem": one.note} if one.note else {}
@@ -85,14 +85,14 @@ def _line(one: Gathered) -> dict[str, Any]:
     return {
         "path": str(one.path),
         "name": document.get("name"),
-        "title": resolved(document).get("title"),
+        "title": resolved_scenario(document).get("title"),
         "plane": document.get("where"),
         "created_at": document.get("created_at"),
         "running": one.busy,
         "cells": len(cells),
         "finished": sum(cell.is_finished for cell in cells),
         "verdicts": count_verdicts(cells) + (f", {len(skipped)} skipped" if skipped else ""),
-        "skipped": [str(one.get("scheme")) for one in skipped],
+        "skipped": [str(item.get("scheme")) for item in skipped],
         "schemes": list(dict.fromkeys(cell.scheme for cell in cells)),
         "tags": said.tags,
         "notes": said.notes,
@@ -107,18 +107,18 @@ def _sweep_lines(places: list[Path]) -> list[dict[str, Any]]:
     from narrows.sweep.store import SweepFolder
     from narrows.sweep.store import folders as sweep_folders
 
-    found: list[dict[str, Any]] = []
+    sweep_lines: list[dict[str, Any]] = []
     for path in sweep_folders(places):
         try:
             folder = SweepFolder.read(path)
             outcomes = of_all(count_outcomes(folder))
         except NarrowsError as error:
-            found.append({"path": str(path), "problem": str(error)})
+            sweep_lines.append({"path": str(path), "problem": str(error)})
             continue
         document = folder.document
         bad = len(outcomes.invalid | outcomes.failed | outcomes.without_valid)
         cells = ", ".join(f"{count} {word}" for word, count in outcomes.cells.items())
-        found.append(
+        sweep_lines.append(
             {
                 "path": str(path),
                 "name": document.get("name"),
@@ -135,7 +135,7 @@ def _sweep_lines(places: list[Path]) -> list[dict[str, Any]]:
                 "notes": [],
             }
         )
-    return found
+    return sweep_lines
 
 
 def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: set[str]) -> None:
@@ -155,7 +155,7 @@ def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: se
         parts = ["  ".join(cells)] if beside else [row[0], "    " + "  ".join(cells[1:])]
         if line is not None:
             parts += [f"    tags: {', '.join(line['tags'])}"] if line["tags"] else []
-            parts += [f"    {one}" for note in line["notes"] for one in note["text"].splitlines()]
+            parts += [f"    {item}" for note in line["notes"] for item in note["text"].splitlines()]
         for part in parts:
             console.print(part.rstrip(), soft_wrap=True)
     if not dated:
@@ -200,8 +200,8 @@ def note(
     if as_json:
         print_json(said.to_json())
         return
-    for number, one in enumerate(said.notes, 1):
-        stdout_console().print(f"{number}. {one['at'][:10]}  {one['text']}", soft_wrap=True)
+    for number, entry in enumerate(said.notes, 1):
+        stdout_console().print(f"{number}. {entry['at'][:10]}  {entry['text']}", soft_wrap=True)
     if not said.notes:
         stdout_console().print("there are no notes")
 

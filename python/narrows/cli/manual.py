@@ -36,13 +36,13 @@ def _page(program: Any) -> Iterator[str]:
     yield ".SH OPTIONS"
     yield from _options(program)
     yield ".SH COMMANDS"
-    for path, one in _commands(program, ""):
+    for path, item in _commands(program, ""):
         yield f".SS {_text(path)}"
-        usage = click.Context(one, info_name=f"narrows {path}").get_usage()
+        usage = click.Context(item, info_name=f"narrows {path}").get_usage()
         yield f".B {_text(' '.join(usage.removeprefix('Usage: ').split()))}"
-        yield from _paragraphs(one.help or "")
-        yield f".PP\nExample: {_text(one.example)}"
-        yield from _options(one)
+        yield from _paragraphs(item.help or "")
+        yield f".PP\nExample: {_text(item.example)}"
+        yield from _options(item)
     yield ".SH FILES"
     yield ".TP\n~/.config/narrows/metrics\nMetrics of your own, for every command."
     yield ".TP\nresults/\nCampaigns, unless -o names another folder."
@@ -54,17 +54,17 @@ def _page(program: Any) -> Iterator[str]:
 
 def _commands(group: Any, before: str) -> Iterator[tuple[str, Any]]:
     """The commands below a group, each with its whole name."""
-    for name, one in sorted(group.commands.items()):
+    for name, item in sorted(group.commands.items()):
         path = f"{before} {name}".strip()
-        if hasattr(one, "commands"):
-            yield from _commands(one, path)
+        if hasattr(item, "commands"):
+            yield from _commands(item, path)
         else:
-            yield path, one
+            yield path, item
 
 
-def _options(one: Any) -> Iterator[str]:
-    context = click.Context(one)
-    for param in one.get_params(context):
+def _options(item: Any) -> Iterator[str]:
+    context = click.Context(item)
+    for param in item.get_params(context):
         record = param.get_help_record(context)
         if record is not None:
             yield f".TP\n\\fB{_text(record[0])}\\fR\n{_text(record[1])}"

@@ -74,19 +74,19 @@ def list_(as_json: Json = False) -> None:
     """List the models that are installed."""
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
-    from narrows.models.store import installed, user_folder
+    from narrows.models.store import list_models, user_folder
 
-    found = installed()
+    result = list_models()
     if as_json:
-        print_json({"format": FORMAT, "models": [one.to_json() for one in found]})
+        print_json({"format": FORMAT, "models": [item.to_json() for item in result]})
         return
-    if not found:
+    if not result:
         print(f"no models are installed in {user_folder()}; narrows models add NAME PATH adds one")
         return
     made = table("model", "for", "size", "what", "sha256", whole=("model", "for"), right=("size",))
-    for one in found:
-        kind = one.summary.kind if one.summary else "-"
-        made.add_row(one.name, kind, f"{one.size / 1000:.1f} kB", in_words(one), one.sha256[:12] or "-")
+    for item in result:
+        kind = item.summary.kind if item.summary else "-"
+        made.add_row(item.name, kind, f"{item.size / 1000:.1f} kB", in_words(item), item.sha256[:12] or "-")
     stdout_console().print(made)
 
 
@@ -134,11 +134,11 @@ def remove(
     print_done(f"removed {removed}", as_json, "model-removed", name=name, file=removed)
 
 
-def in_words(one: Installed) -> str:
+def in_words(installed: Installed) -> str:
     """A model in a few words."""
-    if one.summary is None:
-        return one.problem
-    shapes: dict[str, Any] = {name: shape for name, _, shape in one.summary.arrays}
+    if installed.summary is None:
+        return installed.problem
+    shapes: dict[str, Any] = {name: shape for name, _, shape in installed.summary.arrays}
     if shapes.get("lower"):
         return f"{shapes['lower'][0]} rules"
     layers = sum(name.startswith("kernel") for name in shapes)

@@ -125,8 +125,8 @@ def plot(
         raise UsageError("--each writes several figures, whose numbers lie beside them; leave --csv out")
     chosen = Choice(tuple(folders), name, _split(schemes), _split(runs), _numbers(flows), tuple(only or ()))
     documents = []
-    for one, file in combinations(chosen, out) if each else [(chosen, out)]:
-        drawn = _with_progress(lambda one=one: compose(one, options))
+    for choice, file in combinations(chosen, out) if each else [(chosen, out)]:
+        drawn = _with_progress(lambda choice=choice: compose(choice, options))
         written = write(drawn, file, options, csv)
         documents.append(
             {
@@ -168,14 +168,19 @@ def _tell(document: dict[str, Any], options: Options) -> None:
 
 def _list(as_json: bool) -> None:
     from narrows.cli.common import print_json
-    from narrows.report.plotting import listed
+    from narrows.report.plotting import list_figures
 
-    found = listed()
+    figures = list_figures()
     if as_json:
         print_json(
             [
-                {"name": one.name, "also": list(one.also), "scope": one.scope, "shows": one.summary}
-                for one in found
+                {
+                    "name": figure_kind.name,
+                    "also": list(figure_kind.also),
+                    "scope": figure_kind.scope,
+                    "shows": figure_kind.summary,
+                }
+                for figure_kind in figures
             ]
         )
         return
@@ -184,13 +189,13 @@ def _list(as_json: bool) -> None:
     from narrows.analysis.terminal import width as columns
 
     width = columns()
-    for one in found:
-        left = f"{one.name.replace('_', '-'):<17}"
+    for figure_kind in figures:
+        left = f"{figure_kind.name.replace('_', '-'):<17}"
         more = [
-            *(["of runs"] if one.scope == "run" else []),
-            *(["also: " + ", ".join(one.also)] if one.also else []),
+            *(["of runs"] if figure_kind.scope == "run" else []),
+            *(["also: " + ", ".join(figure_kind.also)] if figure_kind.also else []),
         ]
-        text = one.summary + (f" ({'; '.join(more)})" if more else "")
+        text = figure_kind.summary + (f" ({'; '.join(more)})" if more else "")
         print(fill(text, width, initial_indent=left, subsequent_indent=" " * 17, break_on_hyphens=False))
 
 
@@ -214,13 +219,13 @@ def _span(option: str, text: str | None) -> tuple[float | None, float | None]:
 
     if text is None:
         return None, None
-    low, found, high = text.partition(":")
+    low, word, high = text.partition(":")
     try:
         ends = (float(low) if low.strip() else None, float(high) if high.strip() else None)
     except ValueError:
-        found = ""
+        word = ""
         ends = (None, None)
-    if not found:
+    if not word:
         raise UsageError(f'{option}: "{text}" is not a pair of ends; write for example {option} 0:30')
     if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
         raise UsageError(f"{option}: the first end must be smaller than the second one, as in {option} 0:30")

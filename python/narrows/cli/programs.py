@@ -36,38 +36,38 @@ def _list_or_continue(
     from narrows.console import stdout_console, table
     from narrows.scenario.programs.store import user_folder
 
-    found = [_described(*one) for one in _all()]
+    entries = [_describe(*pair) for pair in _all()]
     if as_json:
-        print_json({"format": "narrows/programs/1", "programs": found})
+        print_json({"format": "narrows/programs/1", "programs": entries})
         return
-    if not found:
+    if not entries:
         print(f"there are no programs; put a manifest into {user_folder()}")
         return
     made = table("program", "variants", "from", "what it is", whole=("program", "from"))
-    for one in found:
-        made.add_row(one["name"], ", ".join(one["variants"]), one["origin"], one["what"])
+    for entry in entries:
+        made.add_row(entry["name"], ", ".join(entry["variants"]), entry["origin"], entry["what"])
     console = stdout_console()
     console.print(made)
-    for one in found:
-        if why := one["problem"] or one["missing"]:
-            console.print(f"{one['name']}: {why}", soft_wrap=True)
+    for document in entries:
+        if why := document["problem"] or document["missing"]:
+            console.print(f"{document['name']}: {why}", soft_wrap=True)
 
 
 def _all() -> list[tuple[Any, Program | None, str]]:
     """Every manifest, with its program or what is wrong in it."""
     from narrows.errors import DataError
-    from narrows.scenario.programs.store import listed, load
+    from narrows.scenario.programs.store import list_programs, load
 
-    found: list[tuple[Any, Program | None, str]] = []
-    for one in listed():
+    pairs: list[tuple[Any, Program | None, str]] = []
+    for program in list_programs():
         try:
-            found.append((one, load(one.path), ""))
+            pairs.append((program, load(program.path), ""))
         except DataError as error:
-            found.append((one, None, str(error).split("\n", maxsplit=1)[0]))
-    return found
+            pairs.append((program, None, str(error).split("\n", maxsplit=1)[0]))
+    return pairs
 
 
-def _described(one: Any, program: Program | None, problem: str) -> dict[str, Any]:
+def _describe(item: Any, program: Program | None, problem: str) -> dict[str, Any]:
     from narrows.scenario.programs.missing import why_missing
     from narrows.scenario.programs.scheme import document, values_of
     from narrows.scenario.yaml_tree import Mapping, Mark
@@ -78,9 +78,9 @@ def _described(one: Any, program: Program | None, problem: str) -> dict[str, Any
         values = values_of(Mapping(Mark("")), program, first, ())
         missing = why_missing(document(program, first, values))
     return {
-        "name": one.name,
-        "origin": one.origin,
-        "path": str(one.path),
+        "name": item.name,
+        "origin": item.origin,
+        "path": str(item.path),
         "what": program.what if program else "",
         "source": program.source if program else "",
         "licence": program.licence if program else "",
@@ -120,15 +120,15 @@ def check(
     from narrows.errors import EXIT_SOME_INVALID
     from narrows.programs.trial import in_words
 
-    trials = _try(*_named(name), quiet=as_json)
+    trials = _try(*_find_program(name), quiet=as_json)
     if as_json:
-        print_json({"format": "narrows/program-check/1", "checks": [one.to_json() for one in trials]})
+        print_json({"format": "narrows/program-check/1", "checks": [item.to_json() for item in trials]})
     else:
         console = stdout_console()
         for trial in trials:
             for line in in_words(trial):
                 console.print(line, soft_wrap=True)
-    if any(one.verdict in ("invalid", "failed") for one in trials):
+    if any(item.verdict in ("invalid", "failed") for item in trials):
         raise Exit(EXIT_SOME_INVALID)
 
 
@@ -154,7 +154,7 @@ def build(
     from narrows.progress import progress
     from narrows.text import shorten
 
-    named = [_named(name)[0] for name in names]
+    named = [_find_program(name)[0] for name in names]
     done = []
     for program in named:
         with progress(f"building {program.name}", quiet=as_json) as bar:
@@ -162,10 +162,10 @@ def build(
         if not as_json:
             print(in_words(done[-1]), flush=True)
     if as_json:
-        print_json({"format": FORMAT, "programs": [one.to_json() for one in done]})
+        print_json({"format": FORMAT, "programs": [item.to_json() for item in done]})
 
 
-def _named(name: str) -> tuple[Program, list[str]]:
+def _find_program(name: str) -> tuple[Program, list[str]]:
     """The program that a user has named, and its variants."""
     from narrows.errors import DataError
     from narrows.scenario.programs import wrapper
@@ -173,16 +173,16 @@ def _named(name: str) -> tuple[Program, list[str]]:
     from narrows.text import did_you_mean, shorten
 
     if wrapper.is_wrapper(name):
-        found = wrapper.load(wrapper.find(name, Path()))
-        return found, list(found.variants)
+        result = wrapper.load(wrapper.find(name, Path()))
+        return result, list(result.variants)
     program, _, variant = name.partition(":") if is_name(name) else (name, "", "")
-    found = load(find(program, Path()))
+    result = load(find(program, Path()))
     if not variant:
-        return found, list(found.variants)
-    if variant not in found.variants:
-        hint = did_you_mean(variant, found.variants) or f"; there are {', '.join(found.variants)}"
-        raise DataError(f'{found.name} has no variant "{shorten(variant)}"{hint}')
-    return found, [variant]
+        return result, list(result.variants)
+    if variant not in result.variants:
+        hint = did_you_mean(variant, result.variants) or f"; there are {', '.join(result.variants)}"
+        raise DataError(f'{result.name} has no variant "{shorten(variant)}"{hint}')
+    return result, [variant]
 
 
 def _try(program: Program, variants: list[str], *, quiet: bool) -> list[Trial]:

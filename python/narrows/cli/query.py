@@ -70,7 +70,7 @@ def query(
 
     read_metrics(metrics)
     text = sys.stdin.read() if sql == "-" else sql
-    table = ask(text, folders or [Path("results")], say, _watched, unrestricted=unrestricted)
+    table = ask(text, folders or [Path("results")], say, _run_watched, unrestricted=unrestricted)
     if as_json or form is Form.JSON:
         _print_json(table)
     elif form is Form.CSV:
@@ -79,7 +79,7 @@ def query(
         _print_table(table)
 
 
-def _watched(connection: Any, sql: str) -> Any:
+def _run_watched(connection: Any, sql: str) -> Any:
     """Runs the query; tells a person at a terminal how far it is if that takes long."""
     from concurrent.futures import ThreadPoolExecutor
     from concurrent.futures import TimeoutError as NotYet
@@ -145,7 +145,7 @@ def _print_table(table: pyarrow.Table) -> None:
     console = stdout_console()
     shown = table.slice(0, _MOST_ROWS)
     names = list(shown.column_names)
-    columns = [[_shown(value) for value in column.to_pylist()] for column in shown.columns]
+    columns = [[_show(value) for value in column.to_pylist()] for column in shown.columns]
     kept, left = _fitting(names, columns, console.width)
     right = [names[at] for at in kept if _is_number(shown.column(at).type)]
     made = text_table(*(names[at] for at in kept), whole=names, right=right)
@@ -179,7 +179,7 @@ def _is_number(kind: Any) -> bool:
     return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -90,7 +90,7 @@ class Changed:
         """The changes, in the order in which they are made."""
         from narrows.scenario.overrides import Override, split_list
 
-        found = [Override.from_set(change) for change in self.changes]
+        result = [Override.from_set(change) for change in self.changes]
         # Seconds, as with iperf3.
         time = f"{self.time} s" if self.time and self.time.strip().isdecimal() else self.time
         for name, path, value in (
@@ -101,13 +101,13 @@ class Changed:
             ("--time", "duration", time),
         ):
             if value is not None:
-                found.append(Override(name, path, value))
+                result.append(Override(name, path, value))
         if self.schemes is not None:
-            found.append(Override("--schemes", "schemes", split_list(self.schemes)))
-        return found
+            result.append(Override("--schemes", "schemes", split_list(self.schemes)))
+        return result
 
 
-def loaded(scenario: str | None, path: QuickPath, changed: Changed, more: list[Override]) -> Loaded:
+def load_scenario(scenario: str | None, path: QuickPath, changed: Changed, more: list[Override]) -> Loaded:
     """The scenario that is named, or the one that the options describe; `more` are further changes."""
     from narrows.scenario.quick import quick_scenario
 

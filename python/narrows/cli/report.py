@@ -78,5 +78,5 @@ def build_report(folder: Path, parts: Parts, *, all_runs: bool = False, files: b
             " write it"
             f" later with: narrows report {folder}"
         ) from None
-    values = [getattr(paths, one.name) for one in fields(paths)] if is_dataclass(paths) else list(paths)
+    values = [getattr(paths, field.name) for field in fields(paths)] if is_dataclass(paths) else list(paths)
     return [value for value in values if isinstance(value, Path) and value.suffix in (".html", ".pdf")]

@@ -10,7 +10,7 @@ from click.exceptions import Exit
 
 from narrows.cli import quick
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, reached_by, read_metrics
+from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, read_metrics, remote_options
 from narrows.cli.completion import scenario_names
 from narrows.cli.parameters import argument, option
 
@@ -138,7 +138,7 @@ def run(
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
     try:
-        loaded = quick.loaded(scenario, QuickPath(rate, delay, queue, loss, trace), changed, more)
+        loaded = quick.load_scenario(scenario, QuickPath(rate, delay, queue, loss, trace), changed, more)
     except IsSweep:
         from narrows.cli.sweep import run_sweep
 
@@ -151,7 +151,7 @@ def run(
     quiet = as_json or events
     if scenario is None and not quiet:
         print(loaded.text)
-    reach = reached_by(ssh, remote_folder, agent)
+    reach = remote_options(ssh, remote_folder, agent)
     if dry_run:
         _print_plan(loaded, as_json, reach)
         return
@@ -217,9 +217,9 @@ def _print_results(finished: Finished, as_json: bool) -> None:
     if as_json:
         print_json(to_document(finished.results, cells))
         return
-    found = (finished.folder.path, finished.results)
-    print_summary(stdout_console(), [found])
-    print_attempts(stdout_console(), [(*found, cells)])
+    pair = (finished.folder.path, finished.results)
+    print_summary(stdout_console(), [pair])
+    print_attempts(stdout_console(), [(*pair, cells)])
     print_expectations(stdout_console(), finished.results)
 
 
@@ -285,15 +285,15 @@ def _report(path: Path, parts: Parts, *, quiet: bool) -> None:
 def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
     from narrows.agent.location import this_machine
     from narrows.campaign import signals
-    from narrows.campaign.run import planned
+    from narrows.campaign.run import plan_campaign
     from narrows.cli.common import print_json
     from narrows.console import say, stdout_console
 
     interrupted = signals.interruptible("interrupted; nothing was run")
-    with interrupted, planned(loaded, this_machine(), reach, say) as found:
-        plan = found.plan
-        joined = found.remote.describe(found.rendezvous) if found.remote is not None else None
-        way = found.remote.document()["way"] if found.remote is not None else None
+    with interrupted, plan_campaign(loaded, this_machine(), reach, say) as result:
+        plan = result.plan
+        joined = result.remote.describe(result.rendezvous) if result.remote is not None else None
+        way = result.remote.document()["way"] if result.remote is not None else None
     if as_json:
         print_json(
             {
@@ -304,7 +304,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
                     {"id": cell.id, "scheme": cell.scheme, "run": cell.run, "seed": cell.seed}
                     for cell in plan.cells
                 ],
-                "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
+                "skipped": [{"scheme": item.scheme, "reason": item.reason} for item in plan.skipped],
                 "bounds": [
                     {"scheme": scheme, "flow": flow, "by": by}
                     for scheme, flows in plan.bounds.items()
@@ -340,8 +340,8 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
         )
         if drawn := cell.content.get("drawn"):
             lines.append(f"       {', '.join(f'{name} {value}' for name, value in drawn.items())}")
-    for one in plan.skipped:
-        lines.append(f"  skipped {one.scheme}: {one.reason}")
+    for item in plan.skipped:
+        lines.append(f"  skipped {item.scheme}: {item.reason}")
     overhead = OVERHEAD_S.get(scenario.where)
     if overhead is not None:
         seconds = len(plan.cells) * (scenario.duration_ns / 1e9 + overhead)

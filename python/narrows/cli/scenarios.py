@@ -25,26 +25,28 @@ def scenarios(
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
-    from narrows.scenario.shipped import find, shipped
+    from narrows.scenario.shipped import find, list_scenarios
     from narrows.scenario.yaml_tree import Scalar, read_file
 
     if name is not None:
         print(read_file(find(name))[0], end="")
         return
-    found = []
-    for one in shipped():
-        tree = read_file(one.path)[1]
+    entries = []
+    for scenario in list_scenarios():
+        tree = read_file(scenario.path)[1]
         texts = {
             key: value.text
             for key in ("question", "where")
             if isinstance(value := tree.entries.get(key), Scalar)
         }
-        found.append({"name": one.name, "family": one.family, "path": str(one.path), **texts})
+        entries.append(
+            {"name": scenario.name, "family": scenario.family, "path": str(scenario.path), **texts}
+        )
     if as_json:
-        print_json({"format": "narrows/scenarios/1", "scenarios": found})
+        print_json({"format": "narrows/scenarios/1", "scenarios": entries})
         return
     listed = table("scenario", "family", "where", "question", whole=("scenario",))
-    for item in found:
+    for item in entries:
         listed.add_row(item["name"], item["family"], item.get("where", ""), item.get("question", ""))
     stdout_console().print(listed)
 
@@ -80,7 +82,7 @@ def init(
         rate = "12 Mbit/s"
     path = QuickPath(rate, delay, queue, loss, trace)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
-    loaded = quick.loaded(None, path, changed, [])
+    loaded = quick.load_scenario(None, path, changed, [])
     write_atomically(file, f"{_FIRST_LINES}{loaded.text}")
     text = f"wrote {file}; run it with: narrows run {file}"
     print_done(text, as_json, "init", file=str(file), hash=loaded.scenario.hash)

@@ -73,26 +73,40 @@ def schemes(
     _check_choice("--kind", kind, KINDS)
     _check_choice("--status", status, tuple(MARKS))
     _check_choice("--runs-on", runs_on, ("simulate", "emulate"))
-    found = [
-        one
-        for one in list_schemes()
-        if kind in (None, one.kind)
-        and status in (None, one.status)
-        and (runs_on is None or runs_on in one.planes)
+    scheme_infos = [
+        scheme
+        for scheme in list_schemes()
+        if kind in (None, scheme.kind)
+        and status in (None, scheme.status)
+        and (runs_on is None or runs_on in scheme.planes)
     ]
     if as_json:
-        print_json({"format": "narrows/schemes/1", "schemes": [one.to_json() for one in found]})
+        print_json(
+            {
+                "format": "narrows/schemes/1",
+                "schemes": [scheme_info.to_json() for scheme_info in scheme_infos],
+            }
+        )
         return
     console = stdout_console()
     listed = table("scheme", "runs on", "status", "what it is", "source", whole=("scheme", "status"))
-    for one in found:
-        shown = f"{MARKS[one.status]} {one.status}"
-        listed.add_row(one.name, ", ".join(one.planes) or "-", shown, one.summary, one.source)
+    for scheme_info in scheme_infos:
+        shown = f"{MARKS[scheme_info.status]} {scheme_info.status}"
+        listed.add_row(
+            scheme_info.name,
+            ", ".join(scheme_info.planes) or "-",
+            shown,
+            scheme_info.summary,
+            scheme_info.source,
+        )
     console.print(listed)
-    for one in found:
-        if one.models:
-            console.print(f"{one.name}: installed models: {', '.join(one.models)}", soft_wrap=True)
-    _print_missing(console, [(one.name, one.missing) for one in found if one.missing])
+    for item in scheme_infos:
+        if item.models:
+            console.print(f"{item.name}: installed models: {', '.join(item.models)}", soft_wrap=True)
+    _print_missing(
+        console,
+        [(scheme_info.name, scheme_info.missing) for scheme_info in scheme_infos if scheme_info.missing],
+    )
 
 
 def _check_choice(option: str, value: str | None, choices: tuple[str, ...]) -> None:
@@ -140,8 +154,10 @@ def _print_page(console: Console, page: Page) -> None:
         console.print(f"defined with these settings of the transport: {listed}")
     for name, text in page.profiles.items():
         console.print(f"profile: {name}: {text}", soft_wrap=True)
-    for one in page.counterparts:
-        text = f"see also: {one.name}, {one.what}" + (f" ({one.missing})" if one.missing else "")
+    for counterpart in page.counterparts:
+        text = f"see also: {counterpart.name}, {counterpart.what}" + (
+            f" ({counterpart.missing})" if counterpart.missing else ""
+        )
         console.print(text, soft_wrap=True)
     console.print()
     prose = Markdown("\n\n".join(page.header.paragraphs))

@@ -55,7 +55,7 @@ def show(
 
     chosen = schemes is not None or bool(only)
     if chosen and (
-        interval or any((one / name).exists() for one in folders for name in ("run.json", "sweep.json"))
+        interval or any((path / name).exists() for path in folders for name in ("run.json", "sweep.json"))
     ):
         raise UsageError("--schemes and --only choose rows of campaigns; a cell or a sweep has none")
     if len(folders) == 1 and (folders[0] / "sweep.json").exists():
@@ -72,19 +72,19 @@ def show(
         _show_cell(console, folders[0], as_json)
         return
     from narrows.campaign.gathering import readable
-    from narrows.campaign.schema import resolved
+    from narrows.campaign.schema import resolved_scenario
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT
 
     several = readable(folders, say)
     opened = [folder for folder, _ in several]
     labels = chosen_labels([folder.document for folder in opened], schemes, only)
-    found = [(folder.path, _rows_of(result, labels)) for folder, result in several]
+    pairs = [(folder.path, _rows_of(result, labels)) for folder, result in several]
     cells = [[cell for cell in folder.cells if labels is None or cell.scheme in labels] for folder in opened]
     if as_json:
         from narrows.analysis.attempts import to_document
 
-        documents = [to_document(result, own) for (_, result), own in zip(found, cells, strict=True)]
+        documents = [to_document(result, own) for (_, result), own in zip(pairs, cells, strict=True)]
         print_json(documents[0] if len(folders) == 1 else documents)
         if len(several) < len(folders):
             raise Exit(EXIT_BAD_INPUT)
@@ -105,22 +105,22 @@ def show(
     asked: dict[str, list[str]] = {}
     for folder in opened:
         document = folder.document
-        question = resolved(document)["question"]
+        question = resolved_scenario(document)["question"]
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
         for text in fold(f"{line} ({', '.join(dict.fromkeys(places))})", width(console.file)):
             console.print(text, soft_wrap=True)
-    parts = [resolved(folder.document).get("measure") or {} for folder in opened]
+    parts = [resolved_scenario(folder.document).get("measure") or {} for folder in opened]
     for words in dict.fromkeys(part_in_words(part) for part in parts):
         if words:
             console.print(words, soft_wrap=True)
     console.print()
-    print_summary(console, found, [str(folder.document["where"]) for folder in opened])
-    print_attempts(console, [(*one, own) for one, own in zip(found, cells, strict=True)])
+    print_summary(console, pairs, [str(folder.document["where"]) for folder in opened])
+    print_attempts(console, [(*pair, own) for pair, own in zip(pairs, cells, strict=True)])
     if len(folders) == 1:
         for part in (print_flows, print_sharing, print_frames, print_playback, print_links):
-            part(console, found[0][1], [resolved(opened[0].document)])
-        print_expectations(console, found[0][1])
+            part(console, pairs[0][1], [resolved_scenario(opened[0].document)])
+        print_expectations(console, pairs[0][1])
         console.print()
         print_cells(console, cells[0])
     if len(several) < len(folders):
@@ -152,35 +152,35 @@ def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
     # Seconds, as with iperf.
     text = f"{interval} s" if interval.strip().replace(".", "", 1).isdecimal() else interval
     length = positive(text, "span", "--interval")
-    found = []
+    pairs = []
     for folder in folders:
         if not (folder / "run.json").exists():
             raise DataError(
                 f"{folder}: --interval shows single runs; name a folder below cells/ of a campaign"
             )
         _check_cell(folder)
-        found.append((folder, intervals(folder, length)))
+        pairs.append((folder, intervals(folder, length)))
     if as_json:
         runs = [
-            {"cell": str(folder), "intervals": [one.to_json() for one in lines]} for folder, lines in found
+            {"cell": str(folder), "intervals": [line.to_json() for line in lines]} for folder, lines in pairs
         ]
         print_json({"format": "narrows/intervals/1", "interval_ns": length, "runs": runs})
         return
-    for folder, lines in found:
-        if len(found) > 1:
+    for folder, lines in pairs:
+        if len(pairs) > 1:
             print(f"{folder}:")
         print("\n".join(in_iperfs_words(lines)))
 
 
 def _show_cell(console: Console, path: Path, as_json: bool) -> None:
-    from narrows.analysis.checks import counted, word
+    from narrows.analysis.checks import count_in_words, word
     from narrows.campaign.store import read_json
     from narrows.cli.common import print_json
     from narrows.documents.data import to_data
 
     _check_cell(path)
     run = read_json(path / "run.json", "narrows/run/1")
-    measured = _measured(path)
+    measured = _read_metrics(path)
     if as_json:
         print_json({"run": run, "measured": to_data(measured)})
         return
@@ -217,7 +217,7 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
         name = check["name"].replace("_", " ")
         console.print(f"{word(check):7} {name}: {check['detail']}", soft_wrap=True)
     if run["checks"]:
-        console.print(f"checks: {counted(run['checks'])}")
+        console.print(f"checks: {count_in_words(run['checks'])}")
 
 
 def _check_cell(path: Path) -> None:
@@ -225,11 +225,11 @@ def _check_cell(path: Path) -> None:
     from narrows.campaign import integrity
     from narrows.errors import DataError
 
-    if problem := integrity.changed(path, integrity.entry_of(path)):
+    if problem := integrity.describe_change(path, integrity.entry_of(path)):
         raise DataError(problem)
 
 
-def _measured(path: Path) -> Measured:
+def _read_metrics(path: Path) -> Measured:
     """The metrics of a record, the user's own included."""
     from msgspec.structs import replace
 
@@ -241,8 +241,8 @@ def _measured(path: Path) -> Measured:
     if not own_metrics.list_registered():
         return measured
     rows = [replace(row, absent={}) for row in measured.flows]
-    for one in own_metrics.list_registered():
-        own_metrics.add_values(one, Run(path, rows=rows), rows)
+    for own_metric in own_metrics.list_registered():
+        own_metrics.add_values(own_metric, Run(path, rows=rows), rows)
     return replace(measured, flows=rows)
 
 
@@ -273,7 +273,7 @@ def _print_metrics(console: Console, measured: Measured) -> None:
     columns += [(link.link, link.metrics) for link in measured.links]
     metrics = [
         metric
-        for metric in [*metric_list(), *(one.description for one in list_registered())]
+        for metric in [*metric_list(), *(own_metric.description for own_metric in list_registered())]
         if any(values.get(metric.name) is not None for _, values in columns)
     ]
 

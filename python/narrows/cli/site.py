@@ -69,7 +69,7 @@ def _in_words(made: dict[str, Any]) -> str:
     """`5 campaigns: 2 drawn, 3 unchanged`."""
     from narrows.text import plural
 
-    drawn = sum(one["drawn"] for one in made["campaigns"])
+    drawn = sum(campaign["drawn"] for campaign in made["campaigns"])
     counts = {
         "drawn": drawn,
         "unchanged": len(made["campaigns"]) - drawn,
@@ -79,6 +79,6 @@ def _in_words(made: dict[str, Any]) -> str:
     told = [f"{count} {what}" for what, count in counts.items() if count]
     total = len(made["campaigns"]) + len(made["kept"])
     if made["sweeps"]:
-        counts_of = sum(one["drawn"] for one in made["sweeps"])
+        counts_of = sum(sweep["drawn"] for sweep in made["sweeps"])
         told.append(f"{plural(len(made['sweeps']), 'sweep')} ({counts_of} drawn)")
     return f"{plural(total, 'campaign')}: {', '.join(told)}" if told else plural(total, "campaign")

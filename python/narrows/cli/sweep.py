@@ -111,7 +111,7 @@ def run_sweep(
     from narrows.errors import EXIT_EXPECTATION, EXIT_SOME_INVALID, Interrupted
     from narrows.sweep import expecting
     from narrows.sweep.engines import engine
-    from narrows.sweep.execute import SweepRun, interrupted
+    from narrows.sweep.execute import SweepRun, interruption_sentence
     from narrows.sweep.loading import load_sweep
     from narrows.sweep.store import SweepFolder
     from narrows.sweep.work import DEFAULT_MEMORY
@@ -137,8 +137,8 @@ def run_sweep(
             try:
                 work.run()
             except Interrupted as error:
-                raise interrupted(folder, error.number) from None
-        expected = expecting.judged(folder, loaded.first.expect)
+                raise interruption_sentence(folder, error.number) from None
+        expected = expecting.judge_all(folder, loaded.first.expect)
         folder.document["expect"] = expected
         folder.save()
         if as_json:
@@ -147,8 +147,11 @@ def run_sweep(
             for line in expecting.lines(expected):
                 print(line)
             say(f"{len(folder.done)} cells in {path}; narrows sweep show {path} says what matters")
-            for one in work.failed[:5]:
-                say(f"failed at point {one['point']} ({one['scheme']}, run {one['run']}): {one['message']}")
+            for entry in work.failed[:5]:
+                say(
+                    f"failed at point {entry['point']} ({entry['scheme']}, run {entry['run']}):"
+                    f" {entry['message']}"
+                )
         if work.failed:
             say(f"{len(work.failed)} cells failed; sweep.json lists them")
             raise Exit(EXIT_SOME_INVALID)
@@ -196,7 +199,8 @@ def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
                 "hash": loaded.hash,
                 "design": sweep.design,
                 "parameters": [
-                    {"label": one.name, "key": one.key, "law": one.law.text} for one in sweep.parameters
+                    {"label": parameter.name, "key": parameter.key, "law": parameter.law.text}
+                    for parameter in sweep.parameters
                 ],
                 "schemes": [row.label for row in first.schemes],
                 "runs": first.runs,
@@ -212,7 +216,7 @@ def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
         f" x {first.runs} runs = {cells} cells{up}",
         soft_wrap=True,
     )
-    shown = table("point", *(one.name for one in sweep.parameters))
+    shown = table("point", *(parameter.name for parameter in sweep.parameters))
     for point in points[:20]:
         shown.add_row(str(point.number), *point.words.values())
     console.print(shown)
@@ -253,40 +257,40 @@ def show(
         print("\n".join(opened.document["metrics"]))
         return
     outcomes = count_outcomes(opened)
-    found = [effects(one) for one in points_of(opened, metric, flow)]
+    result = [effects(points) for points in points_of(opened, metric, flow)]
     if as_json:
-        print_json([{**outcomes[one.scheme].to_json(), **_effects_json(one, metric)} for one in found])
+        print_json([{**outcomes[item.scheme].to_json(), **_effects_json(item, metric)} for item in result])
         return
     described = next((known for known in metric_list() if known.name == metric), Quantity.unknown(metric))
     scale = described.show_scale
     unit = unit_of(described)
     console = stdout_console()
-    labels = {one["name"]: one["label"] for one in opened.parameters}
-    for one in found:
-        console.print(f"{one.scheme}: {head_of(described)} over {one.points} points", highlight=False)
-        console.print(f"  {outcomes[one.scheme].words}", highlight=False, soft_wrap=True)
+    labels = {parameter["name"]: parameter["label"] for parameter in opened.parameters}
+    for item in result:
+        console.print(f"{item.scheme}: {head_of(described)} over {item.points} points", highlight=False)
+        console.print(f"  {outcomes[item.scheme].words}", highlight=False, soft_wrap=True)
         shown = table("key", "explains", f"means, low to high ({unit})", right=["explains"])
-        for name in sorted(one.main, key=lambda key: -one.main[key]):
-            means = [f"{value * scale:.4g}" for _, value in one.means[name]]
+        for name in sorted(item.main, key=lambda key: -item.main[key]):
+            means = [f"{value * scale:.4g}" for _, value in item.means[name]]
             picked = means if len(means) <= 5 else [means[0], means[len(means) // 2], means[-1]]
-            shown.add_row(labels[name], f"{one.main[name]:.0%}", ", ".join(picked))
-        for (first, second), share in sorted(one.pairs.items(), key=lambda pair: -pair[1])[:3]:
+            shown.add_row(labels[name], f"{item.main[name]:.0%}", ", ".join(picked))
+        for (first, second), share in sorted(item.pairs.items(), key=lambda pair: -pair[1])[:3]:
             if share >= 0.01:
                 shown.add_row(f"{labels[first]} with {labels[second]}", f"{share:.0%}", "")
         console.print(shown)
 
 
-def _effects_json(found: Any, metric: str) -> dict[str, Any]:
+def _effects_json(result: Any, metric: str) -> dict[str, Any]:
     from narrows.statistics.runs import STATISTIC
 
     return {
-        "scheme": found.scheme,
+        "scheme": result.scheme,
         "metric": metric,
-        "points": found.points,
+        "points": result.points,
         "statistic": STATISTIC,
-        "main": found.main,
-        "means": {name: [list(pair) for pair in means] for name, means in found.means.items()},
-        "pairs": [{"keys": list(pair), "share": share} for pair, share in found.pairs.items()],
+        "main": result.main,
+        "means": {name: [list(pair) for pair in means] for name, means in result.means.items()},
+        "pairs": [{"keys": list(pair), "share": share} for pair, share in result.pairs.items()],
     }
 
 
@@ -334,11 +338,11 @@ def merge_sweeps(folders: list[Path], output: Path, as_json: bool) -> None:
     from narrows.errors import EXIT_SOME_INVALID
     from narrows.sweep.merge import merge
 
-    found = merge(output, folders)
+    result = merge(output, folders)
     if as_json:
-        print_json({"path": str(output), **vars(found)})
+        print_json({"path": str(output), **vars(result)})
     else:
-        failed = f"; {found.failed} cells failed there" if found.failed else ""
-        print(f"{output}: {found.added} cells adopted, {found.known} were there already{failed}")
-    if found.failed:
+        failed = f"; {result.failed} cells failed there" if result.failed else ""
+        print(f"{output}: {result.added} cells adopted, {result.known} were there already{failed}")
+    if result.failed:
         raise Exit(EXIT_SOME_INVALID)

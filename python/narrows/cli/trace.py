@@ -47,36 +47,36 @@ def show(
     documents = []
     for index, name in enumerate(files):
         path = find(name, Path())
-        found, form = read(path)
+        delays, form = read(path)
         if index and not as_json:
             print()
-        if isinstance(found, Delays):
+        if isinstance(delays, Delays):
             if picture is not None:
                 raise UsageError(f"{path}: is a trace of delays; --picture draws traces of rates")
-            facts = _delays(found)
+            facts = _delays(delays)
             if as_json:
                 documents.append({"file": str(path), "format": form, **facts})
             else:
                 _print_delays(path, form, facts)
             continue
-        statistics = measure(found)
+        statistics = measure(delays)
         if as_json:
             documents.append({"file": str(path), "format": form, **statistics.to_json()})
         else:
-            _print(path, form, found, statistics)
+            _print(path, form, delays, statistics)
         if picture is not None:
-            drawing.write(found, path.name, picture)
+            drawing.write(delays, path.name, picture)
     if as_json:
         print_json({"format": "narrows/traces/1", "traces": documents})
 
 
-def _delays(found: Delays) -> dict[str, Any]:
+def _delays(delays: Delays) -> dict[str, Any]:
     return {
-        "length_ns": found.length_ns,
-        "rows": len(found.delay_ns),
-        "lowest_delay_ns": int(found.delay_ns.min()),
-        "mean_delay_ns": found.mean_ns,
-        "highest_delay_ns": int(found.delay_ns.max()),
+        "length_ns": delays.length_ns,
+        "rows": len(delays.delay_ns),
+        "lowest_delay_ns": int(delays.delay_ns.min()),
+        "mean_delay_ns": delays.mean_ns,
+        "highest_delay_ns": int(delays.delay_ns.max()),
     }
 
 
@@ -88,27 +88,27 @@ def _print_delays(path: Path, form: str, facts: dict[str, Any]) -> None:
         print(f"  {name:8} {span(facts[f'{name}_delay_ns'])}")
 
 
-def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
+def _print(path: Path, form: str, trace: Trace, statistics: Statistics) -> None:
     from narrows.console import stdout_console
     from narrows.report import trace as drawing
     from narrows.report.units import span
     from narrows.traces.trace import Opportunities
 
     console = stdout_console()
-    what = "opportunities of 1500 bytes" if isinstance(found, Opportunities) else "rates"
+    what = "opportunities of 1500 bytes" if isinstance(trace, Opportunities) else "rates"
 
     def say(text: str) -> None:
         console.print(text, soft_wrap=True)
 
     say(f"{path.name}: {form}, {span(statistics.length_ns)}, {statistics.rows} {what}")
-    blocks, top = drawing.line(found, 60)
+    blocks, top = drawing.line(trace, 60)
     say(f"  |{blocks}| full block: {top / 1e6:.4g} Mbit/s")
     say(f"  mean rate           {statistics.mean_bps / 1e6:.4g} Mbit/s")
-    for name, one in statistics.windows.items():
-        low, high = one["lowest_bps"] / 1e6, one["highest_bps"] / 1e6
-        middle = "  ".join(f"{p} %: {one[f'p{p}_bps'] / 1e6:.4g}" for p in (5, 25, 50, 75, 95))
+    for name, window in statistics.windows.items():
+        low, high = window["lowest_bps"] / 1e6, window["highest_bps"] / 1e6
+        middle = "  ".join(f"{p} %: {window[f'p{p}_bps'] / 1e6:.4g}" for p in (5, 25, 50, 75, 95))
         say(f"  windows of {name:8} lowest: {low:.4g}  {middle}  highest: {high:.4g} Mbit/s")
-        say(f"  {'':19} deviation / mean: {one['variation']:.3g}")
+        say(f"  {'':19} deviation / mean: {window['variation']:.3g}")
     say(f"  longest silence     {span(statistics.longest_gap_ns)}")
     say(f"  silent 100 ms       {100 * statistics.silent_ratio:.3g} % of the windows")
     if statistics.autocorrelation_time_s is not None:
@@ -146,11 +146,11 @@ def convert(
     from narrows.traces.formats import read
 
     form = format_for(target, write_as)
-    found, _ = read(find(source, Path()), read_as)
-    written = save(found, target, form, force=force, bin_ns=_span(bin_text, "--bin"))
+    result, _ = read(find(source, Path()), read_as)
+    written = save(result, target, form, force=force, bin_ns=_span(bin_text, "--bin"))
     text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
-    if written.length_ns != found.length_ns:
-        text += f" (the length was {found.length_ns / 1e9:.9g} s, mean {_mean(found)})"
+    if written.length_ns != result.length_ns:
+        text += f" (the length was {result.length_ns / 1e9:.9g} s, mean {_mean(result)})"
     if as_json:
         print_trace(target, form, written)
     else:
@@ -167,11 +167,13 @@ def print_trace(file: Path, form: str, written: AnyTrace) -> None:
     print_json({"format": "narrows/trace-written/1", **told})
 
 
-def _mean(found: AnyTrace) -> str:
+def _mean(any_trace: AnyTrace) -> str:
     from narrows.report.units import span
     from narrows.traces.trace import Delays
 
-    return span(found.mean_ns) if isinstance(found, Delays) else f"{found.mean_bps / 1e6:.6g} Mbit/s"
+    return (
+        span(any_trace.mean_ns) if isinstance(any_trace, Delays) else f"{any_trace.mean_bps / 1e6:.6g} Mbit/s"
+    )
 
 
 @subcommand(trace, "import", example="narrows trace import lte.trace --name my-lte")
@@ -193,24 +195,24 @@ def import_(
     from narrows.traces.store import import_target
     from narrows.traces.trace import Delays, Opportunities
 
-    found, form = read(file)
+    result, form = read(file)
     # Scenarios take three formats; the others are translated to the one that loses nothing.
     if form == "pensieve":
         form = "csv"
-    elif isinstance(found, Opportunities):
+    elif isinstance(result, Opportunities):
         form = "mahimahi"
     target = import_target(file.with_suffix(FORMATS[form].suffix), name)
     if target.suffix != FORMATS[form].suffix:
         raise DataError(
             f"{target.name}: a {form} trace is called {FORMATS[form].suffix} here; leave the ending out"
         )
-    save(found, target, form, force=force)
+    save(result, target, form, force=force)
     if as_json:
-        print_trace(target, form, found)
+        print_trace(target, form, result)
         return
     use = (
         f"{{delaytrace: {target.name}}}"
-        if isinstance(found, Delays)
+        if isinstance(result, Delays)
         else f"{{rate: {{trace: {target.name}}}}}"
     )
     print(f"imported as {target.name}; in a scenario: {use}")
@@ -223,15 +225,15 @@ def list_(as_json: Json = False) -> None:
     from narrows.console import stdout_console, table
     from narrows.errors import DataError
     from narrows.traces.formats import read
-    from narrows.traces.store import listed, shipped_folder, user_folder
+    from narrows.traces.store import list_traces, shipped_folder, user_folder
 
     rows: list[dict[str, Any]] = []
     for origin, folder in (("imported", user_folder()), ("shipped", shipped_folder())):
-        for path in listed(folder):
+        for path in list_traces(folder):
             row: dict[str, Any] = {"name": path.name, "from": origin, "path": str(path)}
             try:
-                found, form = read(path)
-                row |= {"format": form, "length_ns": found.length_ns, "mean": _mean(found)}
+                result, form = read(path)
+                row |= {"format": form, "length_ns": result.length_ns, "mean": _mean(result)}
             except DataError as error:
                 row["problem"] = str(error)
             rows.append(row)

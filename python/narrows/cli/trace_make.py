@@ -196,7 +196,7 @@ def _speed(text: str) -> float:
 
     from narrows.errors import UsageError
 
-    found = re.fullmatch(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(km/h|m/s)\s*", text)
-    if not found:
+    match = re.fullmatch(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(km/h|m/s)\s*", text)
+    if not match:
         raise UsageError(f'--speed: "{text}" is not a speed such as 30 km/h or 1.5 m/s')
-    return float(found[1]) / (3.6 if found[2] == "km/h" else 1.0)
+    return float(match[1]) / (3.6 if match[2] == "km/h" else 1.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from narrows.cli.app import subcommand
-from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_json, reached_by
+from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_json, remote_options
 from narrows.cli.parameters import argument, option
 from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
 
@@ -73,13 +73,18 @@ def record(
     if not set(wanted) <= DIRECTIONS.keys():
         raise UsageError(f'--direction: "{direction}" is not down, up or both')
     form = format_for(out, None)
-    files = {one: out if len(wanted) == 1 else out.with_stem(f"{out.stem}-{one}") for one in wanted}
+    files = {text: out if len(wanted) == 1 else out.with_stem(f"{out.stem}-{text}") for text in wanted}
     for file in files.values():
         check_target(file, force=force)
-    made = [Override.from_set(one) for one in changes or []]
-    for one in made:
-        if not one.path.startswith("real_path.") or one.path in ("real_path.sender", "real_path.tunnel"):
-            raise UsageError(f"{one.option}: only keys of real_path but sender and tunnel can be set here")
+    made = [Override.from_set(change) for change in changes or []]
+    for override in made:
+        if not override.path.startswith("real_path.") or override.path in (
+            "real_path.sender",
+            "real_path.tunnel",
+        ):
+            raise UsageError(
+                f"{override.option}: only keys of real_path but sender and tunnel can be set here"
+            )
     # Seconds, as in narrows run.
     length = _span(f"{time} s" if time.strip().isdecimal() else time, "--time")
     limits = Limits(positive(data, "bytes", "--data"), length, _rate(rate, "--rate"))
@@ -87,7 +92,7 @@ def record(
     documents = []
     last: Ended | None = None
     for last in recording(
-        host, wanted, limits, made, reached_by(ssh, remote_folder, agent), say, stderr_console()
+        host, wanted, limits, made, remote_options(ssh, remote_folder, agent), say, stderr_console()
     ):
         file = files[last.direction]
         written = save(last.found.trace, file, form, force=force, bin_ns=width)
@@ -111,15 +116,15 @@ def record(
 
 
 def _document(ended: Ended, file: Path, form: str) -> dict[str, Any]:
-    found = ended.found
+    result = ended.found
     return {
         "file": str(file),
         "form": form,
         "direction": ended.direction,
-        "length_ns": found.trace.length_ns,
-        "mean_bps": found.trace.mean_bps,
-        "arrived_bytes": found.arrived_bytes,
-        "full_ratio": found.full_ratio,
-        "waited_p50_ns": found.waited_p50_ns,
+        "length_ns": result.trace.length_ns,
+        "mean_bps": result.trace.mean_bps,
+        "arrived_bytes": result.arrived_bytes,
+        "full_ratio": result.full_ratio,
+        "waited_p50_ns": result.waited_p50_ns,
         "ended_early": ended.why,
     }

@@ -124,8 +124,8 @@ def compare(request: Request) -> Comparison:
         kind=kind,
         sides=[_side(side) for side in opened],
         unread=unread,
-        unmatched=_unmatched(opened, pairings, request),
-        uncompared=_uncompared(base, pairings, request),
+        unmatched=_unmatched_schemes(opened, pairings, request),
+        uncompared=_uncompared_rows(base, pairings, request),
         flow=request.flow,
         differences=differences,
         error_rate=ERROR_RATE,
@@ -173,19 +173,21 @@ def _metrics(request: Request, opened: Sequence[Side]) -> list[Metric]:
     known = [
         metric
         for metric in opened[0].results.metrics
-        if all(any(metric.name == one.name for one in side.results.metrics) for side in opened[1:])
+        if all(any(metric.name == item.name for item in side.results.metrics) for side in opened[1:])
     ]
     if request.metrics:
         return [find(known, name) for name in request.metrics]
     packets = all(has_packets(side.results) for side in opened)
     own = dict.fromkeys(name for side in opened for name in own_metrics.names(side.results.metrics))
-    found = of_names(known, (*(SUMMARY if packets else ENDS), *own))
+    metrics = of_names(known, (*(SUMMARY if packets else ENDS), *own))
     flow = request.flow
     values = [
         [row.metrics for row in side.results.rows if flow in (str(row.flow), row.label)] for side in opened
     ]
     # Without a value anywhere (the fairness of a single flow) there is nothing to say.
-    return [one for one in found if any(row.get(one.name) is not None for rows in values for row in rows)]
+    return [
+        item for item in metrics if any(row.get(item.name) is not None for rows in values for row in rows)
+    ]
 
 
 def _check_times(metrics: Sequence[Metric]) -> None:
@@ -214,24 +216,26 @@ def _side(side: Side) -> SideFacts:
     )
 
 
-def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Unmatched]:
+def _unmatched_schemes(
+    opened: Sequence[Side], pairings: Sequence[Pairing], request: Request
+) -> list[Unmatched]:
     """The schemes of each campaign that have no counterpart, where all were asked for."""
     if len(opened) < 2 or request.schemes or request.pairs:
         return []
-    compared = {(one.side.name, one.scheme) for pair in pairings for one in (pair.base, pair.other)}
-    found = []
+    compared = {(sample.side.name, sample.scheme) for pair in pairings for sample in (pair.base, pair.other)}
+    unmatched_schemes = []
     for side in opened:
         alone = [scheme for scheme in side.schemes if (side.name, scheme) not in compared]
         if alone:
-            found.append(Unmatched(side=side.name, schemes=alone))
-    return found
+            unmatched_schemes.append(Unmatched(side=side.name, schemes=alone))
+    return unmatched_schemes
 
 
-def _uncompared(side: Side, pairings: Sequence[Pairing], request: Request) -> list[str]:
+def _uncompared_rows(side: Side, pairings: Sequence[Pairing], request: Request) -> list[str]:
     """The rows of a single campaign that met other conditions than the one that all are compared with."""
     if request.against is None or request.pairs:
         return []
-    compared = {one.scheme for pair in pairings for one in (pair.base, pair.other)}
+    compared = {sample.scheme for pair in pairings for sample in (pair.base, pair.other)}
     return [scheme for scheme in request.schemes or side.schemes if scheme not in compared]
 
 
@@ -270,7 +274,7 @@ def _sample(sample: Sample) -> ComparedSample:
 
 def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Ranks]:
     """For each metric and each set of schemes that met the same conditions, the ranks that each may have."""
-    found = []
+    ranks = []
     for metric in metrics:
         if metric.better not in ("higher", "lower"):
             continue
@@ -280,10 +284,10 @@ def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Ranks
                 groups.setdefault(_stratum(finding.pairing), []).append(finding)
         for values, group in groups.items():
             conditions = group[0].pairing.base.side.values_of(group[0].pairing.base.scheme)
-            found.append(
+            ranks.append(
                 Ranks(metric=metric.name, values=values, conditions=conditions, schemes=_rank(group))
             )
-    return found
+    return ranks
 
 
 def _stratum(pairing: Pairing) -> str:
@@ -317,10 +321,13 @@ def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Frontier]:
     groups: dict[str, dict[str, Sample]] = {}
     for pairing in pairings:
         members = groups.setdefault(_stratum(pairing), {})
-        for one in (pairing.base, pairing.other):
-            members.setdefault(one.scheme, one)
+        for sample in (pairing.base, pairing.other):
+            members.setdefault(sample.scheme, sample)
     runs = [
-        run.metrics for members in groups.values() for one in members.values() for run in one.runs.values()
+        run.metrics
+        for members in groups.values()
+        for member in members.values()
+        for run in member.runs.values()
     ]
     measured = (
         axes
@@ -337,10 +344,10 @@ def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Frontier]:
 def _frontier(
     values: str, members: dict[str, Sample], axes: tuple[str, str], conditions: dict[str, str]
 ) -> Frontier:
-    runs = sorted({run for one in members.values() for run in one.runs})
+    runs = sorted({run for member in members.values() for run in member.runs})
     points = np.full((len(members), len(runs), 2), np.nan)
-    for row, one in enumerate(members.values()):
-        for number, run in one.runs.items():
+    for row, member in enumerate(members.values()):
+        for number, run in member.runs.items():
             for axis, (name, sign) in enumerate(zip(axes, (1.0, -1.0), strict=True)):
                 value = run.metrics.get(name)
                 points[row, runs.index(number), axis] = np.nan if value is None else sign * value

@@ -189,26 +189,26 @@ def area(corners: Floats) -> float:
 def intersection(first: Floats, second: Floats) -> Floats:
     """The corners of what two convex polygons share (Sutherland and Hodgman, 1974); none if they are
     apart."""
-    found = list(first)
+    result = list(first)
     for start, end in zip(second, np.roll(second, -1, axis=0), strict=True):
         clipped: list[Floats] = []
-        for here, there in zip(found, [*found[1:], *found[:1]], strict=True):
+        for here, there in zip(result, [*result[1:], *result[:1]], strict=True):
             at_here, at_there = _turn(start, end, here), _turn(start, end, there)
             if at_here >= 0:
                 clipped.append(here)
             if (at_here > 0 > at_there) or (at_here < 0 < at_there):
                 clipped.append(here + (there - here) * (at_here / (at_here - at_there)))
-        found = clipped
-    return np.array(found) if found else np.empty((0, 2))
+        result = clipped
+    return np.array(result) if result else np.empty((0, 2))
 
 
 def _points(sample: Sample, window: int, flow: int | None) -> Floats | None:
     """The points of all valid runs of a scheme; None if no record has packets."""
     flows = sample.side.settings_of(sample.scheme)["flows"]
     tested = {
-        int(one["flow"]): one.get("direction") == "backward"
-        for one in flows
-        if not one.get("background") and flow in (None, int(one["flow"]))
+        int(item["flow"]): item.get("direction") == "backward"
+        for item in flows
+        if not item.get("background") and flow in (None, int(item["flow"]))
     }
     clouds = []
     for run in sample.runs.values():

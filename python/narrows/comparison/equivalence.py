@@ -88,28 +88,28 @@ def read_margins(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, M
         problem: UsageError | None = None
         for metric in metrics:
             try:
-                found = _margin(text, match["amount"], metric)
+                margin = _margin(text, match["amount"], metric)
             except UsageError as error:
                 problem = problem or error
                 continue
             fitting += 1
-            _add(general, metric, found)
+            _add(general, metric, margin)
         if problem is not None and not fitting:
             raise problem
     return {**general, **own}
 
 
-def _add(found: dict[str, Margin], metric: Metric, margin: Margin) -> None:
+def _add(entry: dict[str, Margin], metric: Metric, margin: Margin) -> None:
     name = metric.name
-    if name in found and found[name].share != margin.share:
+    if name in entry and entry[name].share != margin.share:
         # Of "1 %" and "2 ms" the second one is about times alone.
-        found[name] = found[name] if margin.share else margin
+        entry[name] = entry[name] if margin.share else margin
         return
-    if name in found:
+    if name in entry:
         raise UsageError(
-            f'{OPTION}: {head_of(metric)} has two margins, "{found[name].text}" and "{margin.text}"'
+            f'{OPTION}: {head_of(metric)} has two margins, "{entry[name].text}" and "{margin.text}"'
         )
-    found[name] = margin
+    entry[name] = margin
 
 
 def _margin(text: str, amount: str, metric: Metric) -> Margin:
@@ -135,7 +135,7 @@ def decide(findings: Sequence[Finding], margins: Mapping[str, Margin]) -> None:
             tested.setdefault(finding.pairing.group, []).append(test)
     for (_, _, paired), family in tested.items():
         for test, p in zip(family, _p_values(family, paired), strict=True):
-            test.finding.equivalence = test.judged(p * len(tested), len(tested))
+            test.finding.equivalence = test.judge(p * len(tested), len(tested))
 
 
 def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
@@ -204,7 +204,7 @@ class _Test:
         """Nothing is shown."""
         return Equivalence(self.margin, UNDECIDED)
 
-    def judged(self, p: Floats, groups: int) -> Equivalence:
+    def judge(self, p: Floats, groups: int) -> Equivalence:
         """The outcome from the p values of both margins, the lower one first."""
         least = groups * least_p(self.finding)
         if least > ERROR_RATE:
@@ -212,7 +212,7 @@ class _Test:
             why = f"{counted}: the least p value that they can give is {least:.2g}"
             return replace(self.open(), why=why)
         level = max(LEVEL, least) * (1 + _ROUNDING)
-        of_low, of_high = (min(1.0, float(one)) for one in p)
+        of_low, of_high = (min(1.0, float(item)) for item in p)
         (low, high), worst = self.interval, max(of_low, of_high)
         if self.low < low and high < self.high and worst <= level:
             return Equivalence(self.margin, WITHIN, worst)

@@ -102,9 +102,9 @@ class Finding:
 
 def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Finding]:
     """The findings of all pairings in all metrics, in this order; they are one family of tests."""
-    found = [_measured(pairing, metric) for pairing in pairings for metric in metrics]
+    findings = [_measure(pairing, metric) for pairing in pairings for metric in metrics]
     groups: dict[tuple[str, str, bool], list[Finding]] = {}
-    for finding in found:
+    for finding in findings:
         if finding.outcome == NOT_SHOWN and not finding.exact:
             groups.setdefault(finding.pairing.group, []).append(finding)
     for (_, _, paired), family in groups.items():
@@ -113,10 +113,10 @@ def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Findin
             # Families of different campaigns are exchanged apart; Bonferroni's bound joins them.
             finding.p = min(1.0, float(p) * len(groups))
             _decide(finding, len(groups))
-    return found
+    return findings
 
 
-def _measured(pairing: Pairing, metric: Metric) -> Finding:
+def _measure(pairing: Pairing, metric: Metric) -> Finding:
     """A finding with its estimates, not tested yet."""
     first, second = pairing.values(metric.name)
     x, y = _array(first), _array(second)
@@ -172,14 +172,14 @@ def _relative(x: Floats, y: Floats, paired: bool, absolute: Estimate, middle: fl
     """The shift as a share of the base: from logarithms where all values are positive, so that a half and a
     double count alike, else from the median of the base."""
     if x.min() > 0 and y.min() > 0:
-        found = _estimate(np.log(x), np.log(y), paired)
-        return _scaled(found, lambda value: float(np.expm1(value)))
+        estimate = _estimate(np.log(x), np.log(y), paired)
+        return _scale(estimate, lambda value: float(np.expm1(value)))
     if middle <= 0:
         return None
-    return _scaled(absolute, lambda value: value / middle)
+    return _scale(absolute, lambda value: value / middle)
 
 
-def _scaled(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
+def _scale(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
     return structs.replace(
         estimate, estimate=scale(estimate.estimate), low=scale(estimate.low), high=scale(estimate.high)
     )
@@ -242,17 +242,17 @@ def _runs_word(paired: bool, count: int) -> str:
     return "run on a side" if count == 1 else "runs on a side"
 
 
-def _tested(finding: Finding) -> tuple[dict[int, float], dict[int, float]]:
+def _values_to_test(finding: Finding) -> tuple[dict[int, float], dict[int, float]]:
     """The values by run as they are tested: logarithms where a share is stated."""
-    found = finding.pairing.values(finding.metric.name)
-    if finding.is_relative and all(value > 0 for side in found for value in side.values()):
-        base, other = ({run: float(np.log(value)) for run, value in side.items()} for side in found)
+    pair = finding.pairing.values(finding.metric.name)
+    if finding.is_relative and all(value > 0 for side in pair for value in side.values()):
+        base, other = ({run: float(np.log(value)) for run, value in side.items()} for side in pair)
         return base, other
-    return found
+    return pair
 
 
 def _paired_family(family: Sequence[Finding]) -> Floats:
-    values = [_tested(finding) for finding in family]
+    values = [_values_to_test(finding) for finding in family]
     runs = sorted({run for base, _ in values for run in base})
     apart = np.array(
         [[other.get(run, np.nan) - base.get(run, np.nan) for run in runs] for base, other in values]
@@ -261,11 +261,11 @@ def _paired_family(family: Sequence[Finding]) -> Floats:
 
 
 def _unpaired_family(family: Sequence[Finding]) -> Floats:
-    values = [_tested(finding) for finding in family]
+    values = [_values_to_test(finding) for finding in family]
     tables = []
     for side in range(2):
-        runs = sorted({run for one in values for run in one[side]})
-        tables.append(np.array([[one[side].get(run, np.nan) for run in runs] for one in values]))
+        runs = sorted({run for value in values for run in value[side]})
+        tables.append(np.array([[value[side].get(run, np.nan) for run in runs] for value in values]))
     return permutation.unpaired_p(*tables)
 
 

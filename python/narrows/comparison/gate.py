@@ -75,35 +75,38 @@ def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[LimitOutc
 
 def _hold(limit: Limit, findings: Sequence[Finding]) -> LimitOutcome:
     about = [
-        one
-        for one in findings
-        if one.metric.name == limit.metric.name
-        and limit.scheme in (None, one.pairing.title, one.pairing.other.scheme, one.pairing.base.scheme)
+        finding
+        for finding in findings
+        if finding.metric.name == limit.metric.name
+        and limit.scheme
+        in (None, finding.pairing.title, finding.pairing.other.scheme, finding.pairing.base.scheme)
     ]
     if not about:
-        known = list(dict.fromkeys(one.pairing.title for one in findings))
+        known = list(dict.fromkeys(finding.pairing.title for finding in findings))
         raise UsageError(
             f'--fail-on "{limit.text}": nothing that is compared is called {limit.scheme}; there is'
             f" {', '.join(known[:6])}"
         )
-    if limit.way == NOT_EQUIVALENT and not any(one.equivalence for one in about):
+    if limit.way == NOT_EQUIVALENT and not any(finding.equivalence for finding in about):
         raise UsageError(
             f'--fail-on "{limit.text}": {head_of(limit.metric)} has no margin; name one with --margin "1 %"'
         )
-    decided = [one for one in about if one.outcome not in (TOO_FEW, MISSING) or _is_lost(one, limit)]
+    decided = [
+        finding for finding in about if finding.outcome not in (TOO_FEW, MISSING) or _is_lost(finding, limit)
+    ]
     if not decided:
-        why = next(one.why for one in about if one.why)
+        why = next(finding.why for finding in about if finding.why)
         raise DataError(f'--fail-on "{limit.text}" can\'t be decided: {why}')
     by = [
         Breach(
-            scheme=one.pairing.title,
-            sides=(one.pairing.base.side.name, one.pairing.other.side.name),
-            why=_why(one, limit),
+            scheme=finding.pairing.title,
+            sides=(finding.pairing.base.side.name, finding.pairing.other.side.name),
+            why=_why(finding, limit),
         )
-        for one in about
-        if _breaks(one, limit)
+        for finding in about
+        if _breaks(finding, limit)
     ]
-    undecided = [one.pairing.title for one in about if one not in decided]
+    undecided = [finding.pairing.title for finding in about if finding not in decided]
     return LimitOutcome(
         limit=limit.text,
         metric=limit.metric.name,

@@ -56,7 +56,7 @@ class Leaders:
 def leaders_of(document: Comparison, metrics: Sequence[str]) -> list[Leaders]:
     """The leaders of each of these metrics under each combination of conditions, from the comparison of a
     single campaign."""
-    found = []
+    leaders = []
     for ranks in document.ranks or []:
         if ranks.metric not in metrics:
             continue
@@ -67,7 +67,7 @@ def leaders_of(document: Comparison, metrics: Sequence[str]) -> list[Leaders]:
             for entry in ranks.schemes
             if entry.first is not None and is_judged(outcomes.get(entry.scheme, set()))
         ]
-        found.append(
+        leaders.append(
             Leaders(
                 metric=ranks.metric,
                 conditions=ranks.conditions,
@@ -80,7 +80,7 @@ def leaders_of(document: Comparison, metrics: Sequence[str]) -> list[Leaders]:
                 exact=exact,
             )
         )
-    return found
+    return leaders
 
 
 def is_judged(outcomes: set[str]) -> bool:
@@ -92,7 +92,7 @@ def is_judged(outcomes: set[str]) -> bool:
 
 def _outcomes(document: Comparison, metric: str, labels: set[str]) -> tuple[dict[str, set[str]], bool]:
     """The outcomes of each row against the others in a metric, and whether all that is shown is exact."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     shown = []
     for row in document.rows:
         finding = row.metrics[metric]
@@ -104,10 +104,10 @@ def _outcomes(document: Comparison, metric: str, labels: set[str]) -> tuple[dict
             # Equal numbers of a few runs show no more than different ones; identical runs are another matter.
             outcome = SAME if _is_repeated(row, metric) else TOO_FEW
         for label in sides:
-            found.setdefault(label, set()).add(outcome)
+            result.setdefault(label, set()).add(outcome)
         if outcome in (BETTER, WORSE):
             shown.append(bool(finding.exact))
-    return found, bool(shown) and all(shown)
+    return result, bool(shown) and all(shown)
 
 
 def _is_repeated(row: ComparedRow, metric: str) -> bool:

@@ -12,12 +12,12 @@ from narrows.documents.results import Metric
 
 def method(document: Comparison) -> str:
     """How sure the statements are; empty without a margin."""
-    found = _with_margin(document)
-    if not found:
+    pairs = _with_margin(document)
+    if not pairs:
         return ""
     return (
         f"About the margin: two one-sided tests (equivalence test) at {document.level * 100:g} %, with"
-        f" which the 95 % interval must agree; the chance that any of these {len(found)} statements is false"
+        f" which the 95 % interval must agree; the chance that any of these {len(pairs)} statements is false"
         f" is at most {document.error_rate * 100:g} %. Undecided is neither of the two: more runs may"
         " decide."
     )
@@ -36,16 +36,16 @@ def in_order(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMe
     """Row, metric, finding and its margin of everything that has a margin: what differs by more comes first,
     then what is equivalent, then what is undecided."""
     order = {BEYOND: 0, WITHIN: 1, UNDECIDED: 2}
-    return sorted(_with_margin(document), key=lambda one: order[one[3].outcome])
+    return sorted(_with_margin(document), key=lambda pair: order[pair[3].outcome])
 
 
 def headline(document: Comparison) -> str:
     """How many comparisons have each outcome about their margin; empty without a margin."""
-    found = _with_margin(document)
-    if not found:
+    pairs = _with_margin(document)
+    if not pairs:
         return ""
     counts: dict[str, int] = {}
-    for *_, margin in found:
+    for *_, margin in pairs:
         outcome = margin.outcome
         counts[outcome] = counts.get(outcome, 0) + 1
     words = {
@@ -58,8 +58,8 @@ def headline(document: Comparison) -> str:
         for outcome, forms in words.items()
         if outcome in counts
     ]
-    texts = list(dict.fromkeys(margin.text for *_, margin in found))
-    return f"Margin {', '.join(texts)}: of {len(found)} comparisons {', '.join(told)}."
+    texts = list(dict.fromkeys(margin.text for *_, margin in pairs))
+    return f"Margin {', '.join(texts)}: of {len(pairs)} comparisons {', '.join(told)}."
 
 
 def verdict(margin: MarginOutcome) -> str:

@@ -24,7 +24,7 @@ def markdown(document: Comparison) -> str:
         parts.append(f"{_plain(shared)}\n")
     parts.append("".join(f"- **{side.name}**: {_plain(words.side_line(side))}\n" for side in document.sides))
     if document.unread:
-        parts.append("".join(f"- not read: {_plain(one.why)}\n" for one in document.unread))
+        parts.append("".join(f"- not read: {_plain(unread.why)}\n" for unread in document.unread))
     if document.differences:
         lines = [
             f"- {_plain(what)}: {_plain(text)}\n"
@@ -138,18 +138,18 @@ def _ranks(document: Comparison) -> str:
     counts = words.samples(document)
     _, names = row_names.conditions(document)
     heads = [
-        words.title_of(metrics[name]) for name in dict.fromkeys(one.metric for one in document.ranks or [])
+        words.title_of(metrics[name]) for name in dict.fromkeys(rank.metric for rank in document.ranks or [])
     ]
     rows = []
     for frontier in document.frontiers or []:
-        ranks = [one for one in document.ranks or [] if one.values == frontier.values]
+        ranks = [rank for rank in document.ranks or [] if rank.values == frontier.values]
         for entry in frontier.schemes:
             sample = counts[entry.scheme]
             values = [str(sample.values.get(name) or "") for name in names]
             cells = [_plain(sample.name), *map(_plain, values), words.runs_of(sample)]
-            for one in ranks:
-                mine = words.entry_of(one, entry.scheme)
-                shown = words.value(mine.summary, metrics[one.metric])
+            for rank in ranks:
+                mine = words.entry_of(rank, entry.scheme)
+                shown = words.value(mine.summary, metrics[rank.metric])
                 cells.append(f"{shown} (rank {words.rank(mine)})" if mine.first else shown)
             rows.append([*cells, words.on_frontier(entry)])
     titles = [_plain(head.replace("[", "in ").replace("]", "")) for head in heads]

@@ -13,7 +13,7 @@ from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
 from narrows.documents.comparison import ComparedMetric, Comparison, Envelope, EnvelopeSide, Estimate
 from narrows.documents.results import Metric, Quantity
-from narrows.policy import locked
+from narrows.policy import lock
 
 #: Size of the picture of an interval, in pixels.
 _WIDE, _HIGH = 180, 18
@@ -50,13 +50,17 @@ def page(document: Comparison) -> str:
         envelopes=[
             {
                 "text": text,
-                "picture": Markup(_envelope(one, one.base, one.other)) if one.base and one.other else "",
+                "picture": Markup(_envelope(envelope, envelope.base, envelope.other))
+                if envelope.base and envelope.other
+                else "",
             }
-            for one, text in zip(document.envelopes or [], words.envelope_sentences(document), strict=True)
+            for envelope, text in zip(
+                document.envelopes or [], words.envelope_sentences(document), strict=True
+            )
         ],
         notes=[] if document.ranks is not None else words.notes(document),
     )
-    return locked(made)
+    return lock(made)
 
 
 def _table(document: Comparison, metric: Metric) -> dict[str, Any]:
@@ -126,15 +130,15 @@ def _ranks(document: Comparison) -> list[dict[str, Any]]:
     metrics = {metric.name: metric for metric in document.metrics}
     counts = words.samples(document)
     _, names = row_names.conditions(document)
-    found = []
+    entries = []
     for frontier in document.frontiers or []:
-        ranks = [one for one in document.ranks or [] if one.values == frontier.values]
+        ranks = [rank for rank in document.ranks or [] if rank.values == frontier.values]
         rows = []
         for entry in frontier.schemes:
             cells = []
-            for one in ranks:
-                mine = words.entry_of(one, entry.scheme)
-                shown = words.value(mine.summary, metrics[one.metric])
+            for rank in ranks:
+                mine = words.entry_of(rank, entry.scheme)
+                shown = words.value(mine.summary, metrics[rank.metric])
                 cells.append({"value": shown, "rank": words.rank(mine)})
             rows.append(
                 {
@@ -144,14 +148,14 @@ def _ranks(document: Comparison) -> list[dict[str, Any]]:
                     "on": words.on_frontier(entry),
                 }
             )
-        heads = [words.title_of(metrics[one.metric]) for one in ranks]
-        found.append({"title": row_names.heading(frontier.conditions, names), "heads": heads, "rows": rows})
-    return found
+        heads = [words.title_of(metrics[rank.metric]) for rank in ranks]
+        entries.append({"title": row_names.heading(frontier.conditions, names), "heads": heads, "rows": rows})
+    return entries
 
 
-def _envelope(one: Envelope, base: EnvelopeSide, other: EnvelopeSide) -> str:
+def _envelope(envelope: Envelope, base: EnvelopeSide, other: EnvelopeSide) -> str:
     """Two hulls over delay (in ms) and throughput (in Mbit/s)."""
-    first, second = words.names_of(one)
+    first, second = words.names_of(envelope)
     shapes = [[(delay / 1e6, rate / 1e6) for delay, rate in side.hull] for side in (base, other)]
     every = [point for shape in shapes for point in shape]
     scales = [_scale([point[axis] for point in every]) for axis in (0, 1)]

@@ -9,12 +9,12 @@ from narrows.documents.comparison import ComparedRow, Comparison
 
 def conditions(document: Comparison) -> tuple[dict[str, str], list[str]]:
     """The values of the matrix that all rows share, by their names, and the names of those that differ."""
-    found: dict[str, dict[str | None, None]] = {}
+    result: dict[str, dict[str | None, None]] = {}
     samples = [sample.values for row in document.rows for sample in (row.base, row.other)]
     for name in dict.fromkeys(name for values in samples for name in values):
-        found[name] = dict.fromkeys(values.get(name) for values in samples)
-    shared = {name: str(next(iter(values))) for name, values in found.items() if len(values) == 1}
-    return shared, [name for name in found if name not in shared]
+        result[name] = dict.fromkeys(values.get(name) for values in samples)
+    shared = {name: str(next(iter(values))) for name, values in result.items() if len(values) == 1}
+    return shared, [name for name in result if name not in shared]
 
 
 def shared_values(document: Comparison) -> str:

@@ -43,16 +43,16 @@ _TOLD = (
 def differences(sides: Sequence[Side], pairings: Sequence[Pairing]) -> list[Difference]:
     """All differences between the first campaign and each other one, as far as the pairings have to do with
     them."""
-    found: list[Difference] = []
+    result: list[Difference] = []
     if len(sides) == 1:
         # Two rows of one campaign that a matrix has given other values.
-        found += _of_rows(sides[0], sides[0], pairings)
+        result += _of_rows(sides[0], sides[0], pairings)
     for side in sides[1:]:
-        mine = [one for one in pairings if one.other.side is side]
-        found += _circumstances(sides[0], side)
-        found += _of_rows(sides[0], side, mine)
-        found += _definitions(sides[0], side)
-    return found
+        mine = [pairing for pairing in pairings if pairing.other.side is side]
+        result += _circumstances(sides[0], side)
+        result += _of_rows(sides[0], side, mine)
+        result += _definitions(sides[0], side)
+    return result
 
 
 def _difference(
@@ -69,19 +69,23 @@ def _difference(
     )
 
 
-def check(sides: Sequence[Side], found: Sequence[Difference], across: Sequence[str]) -> None:
+def check(sides: Sequence[Side], differences: Sequence[Difference], across: Sequence[str]) -> None:
     """Raises `DataError` if conditions differ that are not named in `across`."""
-    barred = [one for one in found if one.kind == CONDITION and not {one.group, ALL} & set(across)]
+    barred = [
+        difference
+        for difference in differences
+        if difference.kind == CONDITION and not {difference.group, ALL} & set(across)
+    ]
     if not barred:
         return
     named = [
-        f"{one.what} is {shorten(one.base, 70)} in {one.sides[0]} and {shorten(one.other, 70)} in"
-        f" {one.sides[1]}"
-        for one in barred[:_MOST_NAMED]
+        f"{difference.what} is {shorten(difference.base, 70)} in {difference.sides[0]} and"
+        f" {shorten(difference.other, 70)} in {difference.sides[1]}"
+        for difference in barred[:_MOST_NAMED]
     ]
     more = len(barred) - _MOST_NAMED
     rest = f", and {more} more" if more > 0 else ""
-    groups = dict.fromkeys(str(one.group) for one in barred)
+    groups = dict.fromkeys(str(difference.group) for difference in barred)
     options = " ".join(f"--across {group}" for group in groups)
     paths = {side.name: side.path for side in sides}
     first, second = (paths[name] for name in barred[0].sides)
@@ -106,7 +110,7 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
             continue
         first, second = base.settings[key], other.settings[key]
         if first != second:
-            for what, mine, theirs in _nested(key, first, second):
+            for what, mine, theirs in _compare_nested(key, first, second):
                 yield _difference(CIRCUMSTANCE, what, mine, theirs, sides)
 
 
@@ -198,32 +202,32 @@ def _conditions(mine: Json, theirs: Json, *, described: bool) -> Iterator[Entry]
     for key in ("timeline", "draw"):
         if (mine.get(key) or None) != (theirs.get(key) or None):
             yield CONDITION, key, _in_words(key, mine.get(key)), _in_words(key, theirs.get(key)), key
-    parts = [one.get("measure") or {} for one in (mine, theirs)]
+    parts = [entry.get("measure") or {} for entry in (mine, theirs)]
     if parts[0] != parts[1]:
-        yield CONDITION, "part measured", _measured(parts[0]), _measured(parts[1]), "measure"
+        yield CONDITION, "part measured", _measured_part(parts[0]), _measured_part(parts[1]), "measure"
 
 
 def _duration(settings: Json) -> str:
     return show("span", settings.get("duration_ns"))
 
 
-def _measured(measure: Json) -> str:
+def _measured_part(measure: Json) -> str:
     links = ", ".join(measure.get("links") or [])
     part = part_in_words(measure).removesuffix(".") or "the whole run"
     return f"{part}, with links {links}" if links else part
 
 
 def _flows(mine: Json, theirs: Json) -> Iterator[Entry]:
-    first, second = ([_plain(flow) for flow in one["flows"]] for one in (mine, theirs))
+    first, second = ([_plain(flow) for flow in entry["flows"]] for entry in (mine, theirs))
     # A flow that lasts as long as its run differs with the duration alone.
     if first == second or _without_ends(first, mine) == _without_ends(second, theirs):
         return
-    words = [flows_in_words(one["flows"]) for one in (mine, theirs)]
+    words = [flows_in_words(entry["flows"]) for entry in (mine, theirs)]
     if words[0] != words[1]:
         yield CONDITION, "flows", words[0], words[1], "flows"
         return
-    for what, one, two in _nested("flows", first, second):
-        yield CONDITION, what, one, two, "flows"
+    for what, text, two in _compare_nested("flows", first, second):
+        yield CONDITION, what, text, two, "flows"
 
 
 def _plain(flow: Json) -> Json:
@@ -241,7 +245,7 @@ def _in_words(key: str, value: Any) -> str:
     if not value:
         return NOTHING
     if key == "timeline":
-        return "; ".join(f"at {show('span', one['at_ns'])} {change_in_words(one)}" for one in value)
+        return "; ".join(f"at {show('span', item['at_ns'])} {change_in_words(item)}" for item in value)
     return ", ".join(f"{name} {law}" for name, law in value.items())
 
 
@@ -249,12 +253,12 @@ def _networks(mine: Json, theirs: Json) -> Iterator[tuple[str, str, str]]:
     """Element by element where the links are the same, else link by link."""
     registry = registries.load()
     first, second = dict(links_of(mine)), dict(links_of(theirs))
-    found = False
+    flag = False
     for name in dict.fromkeys([*first, *second]):
         one, two = first.get(name), second.get(name)
         if one == two:
             continue
-        found = True
+        flag = True
         if one is not None and two is not None and [e["kind"] for e in one] == [e["kind"] for e in two]:
             for mine_of, theirs_of in zip(one, two, strict=True):
                 if mine_of != theirs_of:
@@ -271,28 +275,32 @@ def _networks(mine: Json, theirs: Json) -> Iterator[tuple[str, str, str]]:
             for link in (one, two)
         ]
         yield name, words[0], words[1]
-    if not found:
-        yield from _nested("network", mine, theirs)
+    if not flag:
+        yield from _compare_nested("network", mine, theirs)
 
 
 def _schemes(mine: Json, theirs: Json, same_name: bool) -> Iterator[Entry]:
     """Parameters of the schemes, if they are called the same, and settings of the transport."""
     if same_name:
         told: dict[tuple[str, str, str], None] = {}
-        for one, two in zip(mine["flows"], theirs["flows"], strict=False):
-            if one.get("background"):
+        for flow, two in zip(mine["flows"], theirs["flows"], strict=False):
+            if flow.get("background"):
                 continue
             for key in _OF_SCHEME:
-                if one.get(key) != two.get(key):
-                    for what, first, second in _nested("", one.get(key), two.get(key)):
+                if flow.get(key) != two.get(key):
+                    for what, first, second in _compare_nested("", flow.get(key), two.get(key)):
                         told[what or key, first, second] = None
         yield from ((SCHEME, *entry, None) for entry in told)
     if mine.get("transport") != theirs.get("transport"):
-        for entry in _nested("transport", mine.get("transport"), theirs.get("transport"), only_both=True):
+        for entry in _compare_nested(
+            "transport", mine.get("transport"), theirs.get("transport"), only_both=True
+        ):
             yield SCHEME, *entry, None
 
 
-def _nested(key: str, mine: Any, theirs: Any, *, only_both: bool = False) -> Iterator[tuple[str, str, str]]:
+def _compare_nested(
+    key: str, mine: Any, theirs: Any, *, only_both: bool = False
+) -> Iterator[tuple[str, str, str]]:
     """The differences between plain data, by the path to them."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for name in dict.fromkeys([*mine, *theirs]):
@@ -300,11 +308,11 @@ def _nested(key: str, mine: Any, theirs: Any, *, only_both: bool = False) -> Ite
                 continue
             if mine.get(name) != theirs.get(name):
                 path = f"{key}.{name}" if key else str(name)
-                yield from _nested(path, mine.get(name), theirs.get(name), only_both=only_both)
+                yield from _compare_nested(path, mine.get(name), theirs.get(name), only_both=only_both)
     elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
-        for number, (one, two) in enumerate(zip(mine, theirs, strict=True)):
-            if one != two:
-                yield from _nested(f"{key}.{number}", one, two, only_both=only_both)
+        for number, (item, two) in enumerate(zip(mine, theirs, strict=True)):
+            if item != two:
+                yield from _compare_nested(f"{key}.{number}", item, two, only_both=only_both)
     else:
         yield key, _value(key, mine), _value(key, theirs)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
 from narrows.campaign.entries import read_skipped
-from narrows.campaign.schema import resolved
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.results import Results
@@ -64,7 +64,7 @@ class Side:
     @cached_property
     def cells(self) -> list[CellEntry]:
         """The entries of the cells that count."""
-        return [one for one in self.folder.cells if self.cell in (None, one.id)]
+        return [cell for cell in self.folder.cells if self.cell in (None, cell.id)]
 
     @property
     def where(self) -> str:
@@ -74,7 +74,7 @@ class Side:
     @cached_property
     def settings(self) -> Json:
         """The resolved scenario."""
-        return resolved(self.document)
+        return resolved_scenario(self.document)
 
     @cached_property
     def rows(self) -> dict[str, Json]:
@@ -101,7 +101,7 @@ class Side:
         """Schemes with a run of any state, as the scenario lists them."""
         there = dict.fromkeys(cell.scheme for cell in self.cells)
         return [label for label in self.rows if label in there] + [
-            one for one in there if one not in self.rows
+            text for text in there if text not in self.rows
         ]
 
     def record_of(self, cell: str) -> Json:
@@ -127,14 +127,14 @@ class Sample:
 
     def values(self, metric: str) -> list[float]:
         """The values of the valid runs that have one, by the number of the run."""
-        found = (run.metrics.get(metric) for _, run in sorted(self.runs.items()))
-        return [float(value) for value in found if value is not None]
+        amounts = (run.metrics.get(metric) for _, run in sorted(self.runs.items()))
+        return [float(value) for value in amounts if value is not None]
 
     @cached_property
     def is_repeated(self) -> bool:
         """True if all runs gave the same numbers in every metric: nothing in them was left to chance."""
-        found = [run.metrics for run in self.runs.values()]
-        return len(found) > 1 and all(one == found[0] for one in found)
+        entries = [run.metrics for run in self.runs.values()]
+        return len(entries) > 1 and all(entry == entries[0] for entry in entries)
 
     @cached_property
     def lateness_ns(self) -> float:
@@ -192,15 +192,15 @@ class Pairing:
 
     def values(self, metric: str) -> tuple[dict[int, float], dict[int, float]]:
         """The values of both sides by run; of paired runs only those that both sides have."""
-        found: list[dict[int, float]] = []
+        entries: list[dict[int, float]] = []
         for sample in (self.base, self.other):
             numbers: Sequence[int] = self.common if self.is_paired else sorted(sample.runs)
             every = {number: sample.runs[number].metrics.get(metric) for number in numbers}
-            found.append({number: float(value) for number, value in every.items() if value is not None})
+            entries.append({number: float(value) for number, value in every.items() if value is not None})
         if self.is_paired:
-            both = found[0].keys() & found[1].keys()
-            found = [{number: values[number] for number in sorted(both)} for values in found]
-        return found[0], found[1]
+            both = entries[0].keys() & entries[1].keys()
+            entries = [{number: values[number] for number in sorted(both)} for values in entries]
+        return entries[0], entries[1]
 
 
 def open_side(path: Path, number: int) -> Side:
@@ -213,9 +213,9 @@ def open_side(path: Path, number: int) -> Side:
     folder = CampaignFolder.read(cell.parent.parent)
     if cell.name not in [entry.id for entry in folder.cells]:
         raise DataError(f"{path}: is not a cell of the campaign {folder.path}")
-    found = results.read(folder.path, folder)
-    rows = [row for row in found.rows if row.cell == cell.name]
-    return Side(letter(number), folder, replace(found, rows=rows), cell.name)
+    result = results.read(folder.path, folder)
+    rows = [row for row in result.rows if row.cell == cell.name]
+    return Side(letter(number), folder, replace(result, rows=rows), cell.name)
 
 
 def letter(number: int) -> str:
@@ -268,23 +268,25 @@ def pairings(
     base = sides[0]
     if pairs:
         return [
-            Pairing(sample(base, _named(base, first), flow), sample(side, _named(side, second), flow))
+            Pairing(
+                sample(base, _find_named(base, first), flow), sample(side, _find_named(side, second), flow)
+            )
             for side in (sides[1:] or sides)
-            for first, second in (_parted(base, side, pair) for pair in pairs)
+            for first, second in (_split_pair(base, side, pair) for pair in pairs)
         ]
     if len(sides) == 1:
         return _within(base, schemes, against, flow, across)
-    found = []
+    result = []
     for side in sides[1:]:
         # A scheme that was skipped on one side, or failed there, is reported and not passed over.
         known = [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
         common = [scheme for scheme in base.schemes if scheme in known]
         if schemes:
-            common = [_named(base, scheme) for scheme in schemes]
+            common = [_find_named(base, scheme) for scheme in schemes]
         elif base.cell and side.cell:
             # Two runs were named, whatever they are called.
             one, other = base.schemes[0], side.schemes[0]
-            found.append(Pairing(sample(base, one, flow), sample(side, other, flow)))
+            result.append(Pairing(sample(base, one, flow), sample(side, other, flow)))
             continue
         if not common:
             raise DataError(
@@ -292,21 +294,21 @@ def pairings(
                 f" ({_some(side.schemes)}) have no"
                 " scheme in common; name two that belong together with --pair ONE=OTHER"
             )
-        found += [Pairing(sample(base, one, flow), sample(side, one, flow)) for one in common]
-    return found
+        result += [Pairing(sample(base, text, flow), sample(side, text, flow)) for text in common]
+    return result
 
 
 def _within(
     side: Side, schemes: Sequence[str], against: str | None, flow: str, across: bool
 ) -> list[Pairing]:
-    chosen = [_named(side, scheme) for scheme in schemes] or side.schemes
+    chosen = [_find_named(side, scheme) for scheme in schemes] or side.schemes
     if against is not None:
         if against in side.schemes and against not in chosen:
             chosen = [against, *chosen]
         if not any(_base_of(side, [scheme], against) for scheme in chosen):
-            _named(side, against)
+            _find_named(side, against)
     everything = against in side.schemes and across
-    found = []
+    within = []
     for members in [chosen] if everything else strata(side, chosen).values():
         base = _base_of(side, members, against)
         if against is not None and base is None:
@@ -315,23 +317,23 @@ def _within(
         ordered = members if base is None else [base, *(scheme for scheme in members if scheme != base)]
         samples = [sample(side, scheme, flow) for scheme in ordered]
         bases = samples[:1] if base is not None else samples
-        found += [Pairing(one, two) for place, one in enumerate(bases) for two in samples[place + 1 :]]
-    if not found:
+        within += [Pairing(item, two) for place, item in enumerate(bases) for two in samples[place + 1 :]]
+    if not within:
         raise DataError(
             f"{side.path}: has no two schemes that met the same conditions ({_some(chosen)}), so"
             " there is nothing"
             " to compare; name another campaign too"
         )
-    return found
+    return within
 
 
 def strata(side: Side, schemes: Sequence[str]) -> dict[str, list[str]]:
     """The schemes that met the same conditions, by the values that a matrix gave them (empty without a
     matrix)."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for scheme in schemes:
-        found.setdefault(stratum(side, scheme), []).append(scheme)
-    return found
+        result.setdefault(stratum(side, scheme), []).append(scheme)
+    return result
 
 
 def stratum(side: Side, scheme: str) -> str:
@@ -353,11 +355,11 @@ def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | N
     return None
 
 
-def _known(side: Side) -> list[str]:
+def _known_schemes(side: Side) -> list[str]:
     return [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
 
 
-def _parted(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:
+def _split_pair(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:
     """The two schemes of a pair. Labels may contain the sign that parts them, so it is the one which has
     schemes on both sides; the first one if none has, so that missing values are reported."""
     if not isinstance(pair, str):
@@ -368,15 +370,17 @@ def _parted(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, 
         raise UsageError(
             f'--pair: "{shorten(pair)}" is not a pair; write two schemes such as cubic=linux:cubic'
         )
-    fitting = [split for split in splits if split[0] in _known(base) and split[1] in _known(other)]
+    fitting = [
+        split for split in splits if split[0] in _known_schemes(base) and split[1] in _known_schemes(other)
+    ]
     if len(fitting) > 1:
         ways = " or ".join(f'"{first}" with "{second}"' for first, second in fitting)
         raise UsageError(f'--pair: "{shorten(pair)}" may mean {ways}; write two campaigns with other labels')
     return (fitting or splits)[0]
 
 
-def _named(side: Side, scheme: str) -> str:
-    known = _known(side)
+def _find_named(side: Side, scheme: str) -> str:
+    known = _known_schemes(side)
     if scheme not in known:
         hint = did_you_mean(scheme, known) or f"; it has {_some(known)}"
         raise UsageError(f'{side.path}: has no scheme "{shorten(scheme)}"{hint}')

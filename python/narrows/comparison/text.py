@@ -37,8 +37,8 @@ def print_comparison(console: Console, document: Comparison) -> None:
 
     for side in document.sides:
         say(f"{side.name}  {words.side_line(side)}", "   ")
-    for one in document.unread:
-        say(f"-  {one.why}", "   ", "red")
+    for unread in document.unread:
+        say(f"-  {unread.why}", "   ", "red")
     console.print()
     _print_set_up(console, document, room)
     say(words.headline(document), style="bold")
@@ -104,8 +104,8 @@ def _heads(document: Comparison) -> tuple[str, str]:
 
 def _print_claims(console: Console, document: Comparison) -> None:
     """The differences that are shown, one below the other."""
-    found = words.claims(document)
-    if not found:
+    pairs = words.claims(document)
+    if not pairs:
         return
     console.print()
     first, second = _heads(document)
@@ -120,7 +120,7 @@ def _print_claims(console: Console, document: Comparison) -> None:
         Column("95 % interval", rank=1),
         Column("", "left"),
     )
-    for row, metric, finding in found:
+    for row, metric, finding in pairs:
         unit = unit_of(metric)
         table.add(
             rows.brief_name(row, document),
@@ -137,8 +137,8 @@ def _print_claims(console: Console, document: Comparison) -> None:
 
 def _print_margins(console: Console, document: Comparison) -> None:
     """The outcomes about the margin, one below the other; of many those that are shown."""
-    found = margins.in_order(document)
-    shown = [one for one in found if one[3].outcome != UNDECIDED] if len(found) > _MANY else found
+    pairs = margins.in_order(document)
+    shown = [pair for pair in pairs if pair[3].outcome != UNDECIDED] if len(pairs) > _MANY else pairs
     console.print()
     console.print(margins.headline(document), soft_wrap=True, style="bold")
     _, names = rows.conditions(document)
@@ -163,8 +163,8 @@ def _print_margins(console: Console, document: Comparison) -> None:
         )
     if shown:
         table.print(console, _HOW)
-    if len(shown) < len(found):
-        console.print(f"{len(found) - len(shown)} that are undecided are in --json.", soft_wrap=True)
+    if len(shown) < len(pairs):
+        console.print(f"{len(pairs) - len(shown)} that are undecided are in --json.", soft_wrap=True)
 
 
 def _name_head(document: Comparison) -> str:
@@ -198,7 +198,7 @@ def _print_differences(console: Console, document: Comparison) -> None:
         cells.append(words.runs_of(row.other))
         for metric in document.metrics:
             finding = row.metrics[metric.name]
-            cells.append(Text(words.marked(finding, metric), style=_STYLES.get(finding.outcome, "")))
+            cells.append(Text(words.show_marked(finding, metric), style=_STYLES.get(finding.outcome, "")))
         table.add(*cells)
     table.print(console, _HOW)
     used = {finding.outcome for row in document.rows for finding in row.metrics.values()}
@@ -244,14 +244,14 @@ def _print_ranks(console: Console, document: Comparison) -> None:
 
 
 def _rank_table(document: Comparison, frontier: Frontier) -> FittedTable:
-    ranks = [one for one in document.ranks or [] if one.values == frontier.values]
+    ranks = [rank for rank in document.ranks or [] if rank.values == frontier.values]
     metrics = {metric.name: metric for metric in document.metrics}
     table = FittedTable(
         Column("scheme", "left"),
         Column("runs", "left"),
         *(
-            Column(_with_unit(metrics[one.metric]), rank=_rank(document, metrics[one.metric]))
-            for one in ranks
+            Column(_with_unit(metrics[rank.metric]), rank=_rank(document, metrics[rank.metric]))
+            for rank in ranks
         ),
         Column("on the\nfrontier", "left", rank=1),
     )
@@ -261,9 +261,9 @@ def _rank_table(document: Comparison, frontier: Frontier) -> FittedTable:
             words.without_values(entry.scheme, frontier.values),
             words.runs_of(counts[entry.scheme]),
         ]
-        for one in ranks:
-            mine = words.entry_of(one, entry.scheme)
-            shown = words.value(mine.summary, metrics[one.metric])
+        for rank in ranks:
+            mine = words.entry_of(rank, entry.scheme)
+            shown = words.value(mine.summary, metrics[rank.metric])
             cells.append(f"{shown} ({words.rank(mine)})" if mine.first else shown)
         table.add(*cells, words.on_frontier(entry))
     return table

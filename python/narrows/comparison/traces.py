@@ -45,13 +45,14 @@ def divergences(pairing: Pairing, tolerance: float | None = None) -> list[FlowTr
         return []
     allowed = tolerance_of(pairing) if tolerance is None else tolerance
     first, second = (
-        _states(one.side.folder.record_dir(one.runs[runs[0]].cell)) for one in (pairing.base, pairing.other)
+        _states(sample.side.folder.record_dir(sample.runs[runs[0]].cell))
+        for sample in (pairing.base, pairing.other)
     )
-    found = []
+    flow_traces = []
     for flow in sorted(first.keys() & second.keys()):
         samples, at_s, values = divergence(first[flow], second[flow], allowed)
-        found.append(FlowTrace(run=runs[0], flow=flow, samples=samples, at_s=at_s, values=values))
-    return found
+        flow_traces.append(FlowTrace(run=runs[0], flow=flow, samples=samples, at_s=at_s, values=values))
+    return flow_traces
 
 
 def divergence(
@@ -73,7 +74,7 @@ def divergence(
     parted: dict[str, int] = {}
     held: dict[str, tuple[Floats, Floats]] = {}
     for name in names:
-        one, two = (_held(series, name, times) for series in (first, second))
+        one, two = (_hold(series, name, times) for series in (first, second))
         apart = np.abs(one - two) > tolerance * np.maximum(np.abs(one), np.abs(two))
         held[name] = one, two
         if apart.any():
@@ -94,12 +95,12 @@ def divergence(
     return len(times), float(times[index]), values
 
 
-def _held(series: Series, name: str, times: Floats) -> Floats:
+def _hold(series: Series, name: str, times: Floats) -> Floats:
     """The values at these times, each held until the next sample."""
     if not len(times):
         return times
-    found: Floats = series[name][np.searchsorted(series["time_s"], times, side="right") - 1]
-    return found
+    values: Floats = series[name][np.searchsorted(series["time_s"], times, side="right") - 1]
+    return values
 
 
 def _states(cell: Path) -> dict[int, Series]:

@@ -38,7 +38,7 @@ _KINDS = {
 _MOST_NAMED = 6
 
 
-def signed(value: float, scale: float = 1.0, decimals: int = 1, *, exactly: bool = False) -> str:
+def show_signed(value: float, scale: float = 1.0, decimals: int = 1, *, exactly: bool = False) -> str:
     """A number with its sign: `-5.0`, `+0.3`; `exactly` gives it enough digits to see that it is not 0."""
     scaled = value * scale
     while exactly and decimals < 6 and scaled != 0 and round(scaled, decimals) == 0:
@@ -65,7 +65,7 @@ def difference(finding: ComparedMetric, metric: Metric) -> str:
     if estimate is None:
         return NOT_AVAILABLE
     decimals = 1 if unit == "%" else _decimals(estimate.estimate * scale)
-    number = signed(estimate.estimate, scale, decimals, exactly=finding.outcome in CLAIMS)
+    number = show_signed(estimate.estimate, scale, decimals, exactly=finding.outcome in CLAIMS)
     return " ".join(part for part in (number, unit) if part)
 
 
@@ -84,7 +84,7 @@ def interval(finding: ComparedMetric, metric: Metric) -> str:
     if finding.exact or estimate.kind == "identical":
         return "exact"
     decimals = 1 if unit == "%" else _decimals(estimate.estimate * scale)
-    low, high = (signed(end, scale, decimals) for end in (estimate.low, estimate.high))
+    low, high = (show_signed(end, scale, decimals) for end in (estimate.low, estimate.high))
     return f"[{low}, {high}]" if estimate.kind == "interval" else f"{low} to {high}"
 
 
@@ -95,7 +95,7 @@ def verdict(finding: ComparedMetric) -> str:
     )
 
 
-def marked(finding: ComparedMetric, metric: Metric) -> str:
+def show_marked(finding: ComparedMetric, metric: Metric) -> str:
     """A difference with the mark of what is shown, for a table of all of them."""
     return f"{difference(finding, metric)} {MARKS.get(finding.outcome, ' ')}"
 
@@ -115,7 +115,7 @@ def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetr
     """Row, metric and finding of everything that is shown: worse ones first, then better ones, each with the
     largest differences of a metric first."""
     order = {WORSE: 0, BETTER: 1}
-    found = [
+    pairs = [
         (row, metric, row.metrics[metric.name])
         for metric in document.metrics
         for row in document.rows
@@ -123,8 +123,8 @@ def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetr
     ]
     place = {metric.name: number for number, metric in enumerate(document.metrics)}
 
-    def key(one: tuple[ComparedRow, Metric, ComparedMetric]) -> tuple[float, ...]:
-        _, metric, finding = one
+    def key(pair: tuple[ComparedRow, Metric, ComparedMetric]) -> tuple[float, ...]:
+        _, metric, finding = pair
         estimate, scale, _ = _form(finding, metric)
         return (
             order.get(finding.outcome, 2),
@@ -132,7 +132,7 @@ def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetr
             -abs((estimate.estimate if estimate else 0) * scale),
         )
 
-    return sorted(found, key=key)
+    return sorted(pairs, key=key)
 
 
 def headline(document: Comparison) -> str:
@@ -169,7 +169,7 @@ def _missing(document: Comparison) -> int:
 
 def method(document: Comparison) -> list[str]:
     """How sure the claims are, and what the numbers are."""
-    found = []
+    texts = []
     tested = [f for row in document.rows for f in row.metrics.values() if f.p is not None]
     rows = [row for row in document.rows if any(f.p is not None for f in row.metrics.values())]
     if tested:
@@ -181,7 +181,7 @@ def method(document: Comparison) -> list[str]:
             "runs without a seed, which are not paired": NO_SEEDS in unpaired,
         }
         of = " and ".join(way for way, there in ways.items() if there)
-        found.append(
+        texts.append(
             f"If nothing differed, the chance that any of the {document.tests} comparisons claimed"
             " something would be"
             f" at most {document.error_rate * 100:g} %: permutation test of Westfall and Young at"
@@ -190,20 +190,20 @@ def method(document: Comparison) -> list[str]:
             " says how large it may be."
         )
     if any(f.exact for row in document.rows for f in row.metrics.values()):
-        found.append(
+        texts.append(
             "Exact: all runs of each side are identical, so the difference is not due to chance; it"
             " holds for this"
             " set-up, and nothing is known about others."
         )
     told = [f for row in document.rows for f in row.metrics.values() if f.absolute and not f.exact]
     if any(f.absolute is not None and f.absolute.kind == "interval" for f in told):
-        found.append(
+        texts.append(
             "Values are medians over valid runs; differences and their 95 % intervals are those of Hodges and"
             " Lehmann, each by itself."
         )
     elif told:
-        found.append("Values are medians over valid runs, differences the estimates of Hodges and Lehmann.")
-    return found
+        texts.append("Values are medians over valid runs, differences the estimates of Hodges and Lehmann.")
+    return texts
 
 
 def _span(numbers: Sequence[int]) -> str:
@@ -226,15 +226,15 @@ def notes(document: Comparison) -> list[str]:
     every = len(document.rows)
     if document.uncompared:
         rows = document.uncompared
-        found = f"{len(rows)} rows are" if len(rows) > 1 else f"{rows[0]} is"
+        word = f"{len(rows)} rows are" if len(rows) > 1 else f"{rows[0]} is"
         grouped.setdefault(
-            f"{found} not compared: other conditions than those of {document.against} (--across network"
+            f"{word} not compared: other conditions than those of {document.against} (--across network"
             " compares rows of other networks)",
             {},
         )
     alone = [
-        f"only in {one.side}, and not compared (--pair ONE=OTHER would): {some(one.schemes)}"
-        for one in document.unmatched
+        f"only in {item.side}, and not compared (--pair ONE=OTHER would): {some(item.schemes)}"
+        for item in document.unmatched
     ]
     return alone + [
         f"{'all rows' if len(names) == every > 1 else some(list(names))}: {text}" if names else text
@@ -267,52 +267,52 @@ def side_line(side: SideFacts) -> str:
 
 def set_up(document: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
     """The differences of the set-ups, by kind: their names, and the values on both sides."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    result: dict[str, list[tuple[str, str]]] = {}
     for kind in (CONDITION, SCHEME, CIRCUMSTANCE):
-        for one in document.differences:
-            if one.kind != kind:
+        for difference in document.differences:
+            if difference.kind != kind:
                 continue
-            first, second = one.sides
+            first, second = difference.sides
             if first == second:
                 first, second = "one", "the other"
-            of = f" (of {some(one.schemes)})" if one.schemes else ""
-            found.setdefault(_KINDS[kind], []).append(
-                (one.what, f"{one.base} in {first}, {one.other} in {second}{of}")
+            of = f" (of {some(difference.schemes)})" if difference.schemes else ""
+            result.setdefault(_KINDS[kind], []).append(
+                (difference.what, f"{difference.base} in {first}, {difference.other} in {second}{of}")
             )
-    return list(found.items())
+    return list(result.items())
 
 
 def trace_sentences(document: Comparison) -> list[str]:
     """Until when the states of senders agree, and what differs then."""
-    found = []
-    for one in document.traces or []:
-        if one.absent is not None:
+    texts = []
+    for trace in document.traces or []:
+        if trace.absent is not None:
             continue
-        if not one.flows:
-            found.append(f"{one.title}: no run of the same number has states on both sides.")
-        for flow in one.flows[:_MOST_NAMED]:
-            about = f"{one.title}, run {flow.run}, flow {flow.flow}"
-            within = f" within {one.tolerance * 100:g} %" if one.tolerance else ""
+        if not trace.flows:
+            texts.append(f"{trace.title}: no run of the same number has states on both sides.")
+        for flow in trace.flows[:_MOST_NAMED]:
+            about = f"{trace.title}, run {flow.run}, flow {flow.flow}"
+            within = f" within {trace.tolerance * 100:g} %" if trace.tolerance else ""
             if flow.at_s is None:
-                found.append(f"{about}: the states agree{within} to the end ({flow.samples} samples).")
+                texts.append(f"{about}: the states agree{within} to the end ({flow.samples} samples).")
                 continue
-            first, second = names_of(one)
+            first, second = names_of(trace)
             values = [
                 f"{v.name} is {_state(v.base, v.name)} for {first} and {_state(v.other, v.name)} for {second}"
                 for v in flow.values
             ]
-            found.append(
+            texts.append(
                 f"{about}: the states agree{within} until {flow.at_s:.3f} s; then {'; '.join(values)}."
             )
-        if len(one.flows) > _MOST_NAMED:
-            more = len(one.flows) - _MOST_NAMED
-            found.append(f"{one.title}: {more} more flows are in the JSON document (--json).")
-    return found
+        if len(trace.flows) > _MOST_NAMED:
+            more = len(trace.flows) - _MOST_NAMED
+            texts.append(f"{trace.title}: {more} more flows are in the JSON document (--json).")
+    return texts
 
 
-def names_of(one: Trace | Envelope) -> tuple[str, str]:
+def names_of(trace: Trace | Envelope) -> tuple[str, str]:
     """The distinction between the sides of a pairing: their campaigns, or their schemes."""
-    names = one.sides if one.sides[0] != one.sides[1] else one.schemes
+    names = trace.sides if trace.sides[0] != trace.sides[1] else trace.schemes
     return str(names[0]), str(names[1])
 
 
@@ -324,47 +324,47 @@ def _state(amount: float, name: str) -> str:
 
 def envelope_sentences(document: Comparison) -> list[str]:
     """How far the performance envelopes of two implementations agree."""
-    found = []
-    for one in document.envelopes or []:
+    texts = []
+    for envelope in document.envelopes or []:
         if (
-            one.absent is not None
-            or one.base is None
-            or one.other is None
-            or one.conformance is None
-            or one.window_ns is None
+            envelope.absent is not None
+            or envelope.base is None
+            or envelope.other is None
+            or envelope.conformance is None
+            or envelope.window_ns is None
         ):
-            found.append(f"{one.title}: no performance envelope: {one.absent}.")
+            texts.append(f"{envelope.title}: no performance envelope: {envelope.absent}.")
             continue
-        first, second = names_of(one)
+        first, second = names_of(envelope)
         areas = (
             ""
-            if not isinstance(one.overlap, float)
-            else f", {one.overlap * 100:.0f} % of their area is common"
+            if not isinstance(envelope.overlap, float)
+            else f", {envelope.overlap * 100:.0f} % of their area is common"
         )
-        base, other = one.base, one.other
-        found.append(
-            f"{one.title}: conformance {one.conformance:.2f} (points of either in the envelope of"
+        base, other = envelope.base, envelope.other
+        texts.append(
+            f"{envelope.title}: conformance {envelope.conformance:.2f} (points of either in the envelope of"
             " the other; windows"
-            f" of {one.window_ns / 1e6:g} ms){areas}; in the middle {first} has"
+            f" of {envelope.window_ns / 1e6:g} ms){areas}; in the middle {first} has"
             f" {four_digits(base.throughput_bps / 1e6)} Mbit/s at {four_digits(base.delay_ns / 1e6)}"
             " ms,"
             f" {second} {four_digits(other.throughput_bps / 1e6)} Mbit/s at"
             f" {four_digits(other.delay_ns / 1e6)} ms."
         )
-    return found
+    return texts
 
 
 def limit_sentences(document: Comparison) -> list[str]:
     """The outcome of each limit."""
-    found = []
-    for one in document.limits:
-        if one.broken:
-            names = [entry.scheme + (f" ({entry.why})" if entry.why else "") for entry in one.by]
-            found.append(f"fails   {one.limit}: {any_of(names).replace(' or ', ' and ')}")
+    texts = []
+    for limit in document.limits:
+        if limit.broken:
+            names = [entry.scheme + (f" ({entry.why})" if entry.why else "") for entry in limit.by]
+            texts.append(f"fails   {limit.limit}: {any_of(names).replace(' or ', ' and ')}")
         else:
-            open_ones = f" (not decided for {some(one.undecided)})" if one.undecided else ""
-            found.append(f"holds   {one.limit}{open_ones}")
-    return found
+            open_ones = f" (not decided for {some(limit.undecided)})" if limit.undecided else ""
+            texts.append(f"holds   {limit.limit}{open_ones}")
+    return texts
 
 
 def rank(entry: Rank) -> str:
@@ -397,7 +397,7 @@ def samples(document: Comparison) -> dict[str, ComparedSample]:
 def entry_of(ranks: Ranks, scheme: str) -> Rank:
     """The entry of a scheme in the ranks of a metric; an empty one if it has no value there."""
     empty = Rank(scheme=scheme, first=None, last=None, summary=None)
-    return next((one for one in ranks.schemes if one.scheme == scheme), empty)
+    return next((rank for rank in ranks.schemes if rank.scheme == scheme), empty)
 
 
 def without_values(scheme: str, values: str) -> str:

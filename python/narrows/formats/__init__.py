@@ -98,10 +98,10 @@ def import_files(
     if tool not in IMPORTS:
         raise UsageError(f'unknown format "{tool}"; known: {", ".join(IMPORTS)}')
     module = importlib.import_module(module_name("imports", tool))
-    found = files_of(files, module.PATTERNS, tool)
-    name = name_of(tool, found)
+    paths = files_of(files, module.PATTERNS, tool)
+    name = name_of(tool, paths)
     with progress("reading"):
-        runs = module.read(found, scheme) if choice is None else module.read(found, scheme, choice)
+        runs = module.read(paths, scheme) if choice is None else module.read(paths, scheme, choice)
     return import_runs(tool, runs, target or default_folder(name), name=name, argv=argv or [], say=say)
 
 

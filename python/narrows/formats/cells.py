@@ -14,7 +14,7 @@ from typing import Any
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError, NarrowsError
-from narrows.filled import filled
+from narrows.filled import fill
 from narrows.progress import progress
 
 Json = dict[str, Any]
@@ -85,10 +85,10 @@ def export_cells(
     folder.check_records()
 
     def one(cell: CellToExport, partial: Path) -> Json:
-        with said():
+        with raise_as_data_errors():
             return {"cell": cell.id, **write(cell, partial)}
 
-    with filled(target, last=entries[-1].id) as partial:
+    with fill(target, last=entries[-1].id) as partial:
         cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry.id))) for entry in entries]
         written: list[Json] = []
         # The core writes without holding Python's lock, so threads use all cores; a few, for the memory.
@@ -102,7 +102,7 @@ def export_cells(
 
 
 @contextmanager
-def said() -> Iterator[None]:
+def raise_as_data_errors() -> Iterator[None]:
     """Errors of the core as errors that the user sees."""
     try:
         yield

@@ -15,7 +15,7 @@ from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError
 from narrows.files import COMPRESSED_ENDINGS
-from narrows.formats.cells import said
+from narrows.formats.cells import raise_as_data_errors
 from narrows.formats.runs import MOST_BINS, MeasuredRun, Unread, bins_of, note
 from narrows.imported import WHERE
 from narrows.progress import progress
@@ -46,13 +46,13 @@ def describe_unread(parts: Iterable[Unread]) -> list[str]:
     rest = [part for part in parts if not part.matters]
     sentences = []
     if matter:
-        sentences.append(f"The numbers rest on a part of what was logged; not read: {_listed(matter)}.")
+        sentences.append(f"The numbers rest on a part of what was logged; not read: {_list_files(matter)}.")
     if rest:
-        sentences.append(f"Not read, without effect on the numbers: {_listed(rest)}.")
+        sentences.append(f"Not read, without effect on the numbers: {_list_files(rest)}.")
     return sentences
 
 
-def _listed(parts: list[Unread]) -> str:
+def _list_files(parts: list[Unread]) -> str:
     return ", ".join(f"{part.kind} ({part.count})" for part in parts)
 
 
@@ -67,21 +67,21 @@ def _unread_reasons(run: MeasuredRun) -> list[dict[str, str]]:
 
 def files_of(given: list[Path], patterns: tuple[str, ...], tool: str) -> list[Path]:
     """The files to read: those that were named, and in folders all with a name of the format."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in given:
         if path.is_dir():
             names = [f"{pattern}{ending}" for pattern in patterns for ending in ("", *COMPRESSED_ENDINGS)]
-            own = {one for name in names for one in path.rglob(name) if one.is_file()}
+            own = {place for name in names for place in path.rglob(name) if place.is_file()}
             if not own:
                 raise DataError(f"{path}: has no files called {' or '.join(patterns)}; name them one by one")
-            found += sorted(own)
+            paths += sorted(own)
         elif not path.exists():
             raise DataError(f"{path}: there is no such file")
         else:
-            found.append(path)
-    if not found:
+            paths.append(path)
+    if not paths:
         raise DataError(f"no files of {tool} were named")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(paths))
 
 
 def name_of(tool: str, files: list[Path]) -> str:
@@ -146,10 +146,10 @@ def _write(tool: str, run: MeasuredRun, entry: CellEntry, target: Path) -> None:
 
     both = run.data is not None
     if run.data is None:
-        last = max(int(one.time_ns[-1]) for one in run.progress)
+        last = max(int(progress.time_ns[-1]) for progress in run.progress)
         run.bin_ns = max(run.bin_ns, -(-last // MOST_BINS))
     document = _document(tool, run, entry, both)
-    with said():
+    with raise_as_data_errors():
         if run.data is not None:
             _native.import_packets(json.dumps(document), target, run.data, run.back, run.states)
         else:

@@ -135,23 +135,23 @@ def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
     columns: dict[str, list[Any]] = {
         name: [] for name in ("flow", "backward", "bin_ns", "sent_bytes", "arrived_bytes", "first", "last")
     }
-    for one in progress:
-        last = int(one.time_ns[-1]) if len(one.time_ns) else 0
+    for item in progress:
+        last = int(item.time_ns[-1]) if len(item.time_ns) else 0
         count = max(1, -(-last // width))
         edges = np.arange(count + 1, dtype=np.int64) * width
         # Rounded where they are cumulative, so that no byte is lost.
         parts = [
-            np.diff(np.round(np.interp(edges, one.time_ns, total))).clip(0, MOST_BYTES).astype(np.uint64)
-            for total in (one.sent_bytes, one.arrived_bytes)
+            np.diff(np.round(np.interp(edges, item.time_ns, total))).clip(0, MOST_BYTES).astype(np.uint64)
+            for total in (item.sent_bytes, item.arrived_bytes)
         ]
-        columns["flow"].append(np.full(count, one.flow, dtype=np.uint16))
-        columns["backward"].append(np.full(count, one.backward))
+        columns["flow"].append(np.full(count, item.flow, dtype=np.uint16))
+        columns["backward"].append(np.full(count, item.backward))
         columns["bin_ns"].append(edges[:-1].astype(np.uint64))
         columns["sent_bytes"].append(parts[0])
         columns["arrived_bytes"].append(parts[1])
-        grows = np.flatnonzero(np.diff(one.arrived_bytes) > 0)
-        begin = int(one.time_ns[grows[0]]) if len(grows) else 0
-        end = int(one.time_ns[grows[-1] + 1]) if len(grows) else last
+        grows = np.flatnonzero(np.diff(item.arrived_bytes) > 0)
+        begin = int(item.time_ns[grows[0]]) if len(grows) else 0
+        end = int(item.time_ns[grows[-1] + 1]) if len(grows) else last
         columns["first"].append(np.clip(begin, edges[:-1], edges[1:] - 1).astype(np.uint64))
         columns["last"].append(np.clip(end, edges[:-1], edges[1:] - 1).astype(np.uint64))
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
@@ -182,14 +182,14 @@ def states_of(flow: int, time_ns: Times, **columns: Floats) -> dict[str, Any]:
     }
 
 
-def joined(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
+def join_columns(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Columns of several flows one after the other."""
     if not parts:
         return None
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def carried(values: Floats) -> Floats:
+def carry_forward(values: Floats) -> Floats:
     """The last known value at each place; NaN before the first."""
     known = np.where(np.isfinite(values), np.arange(len(values)), -1)
     place = np.maximum.accumulate(known) if len(known) else known

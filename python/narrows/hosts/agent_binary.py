@@ -86,7 +86,7 @@ def _header(path: Path, head: bytes) -> tuple[int, bool]:
     return machine, _PT_INTERP not in kinds
 
 
-def lightened(original: Program) -> Program:
+def strip_symbols(original: Program) -> Program:
     """A program without symbols and tables for debuggers, which are most of a fresh build; kept in the
     cache folder of Narrows.
 

@@ -112,7 +112,7 @@ def check(host: str, options: CheckOptions, ssh: list[str], say: Callable[[str],
             report.facts["by_ntp"] = clocks.by_ntp(ours["clock"], theirs["clock"])
             report.rows += _machines(local, deployment.location, ours, theirs)
             if options.prepare:
-                report.rows += _prepared(local, deployment.location, ours, theirs, say)
+                report.rows += _try_settings(local, deployment.location, ours, theirs, say)
             say(f"{host}: which datagrams pass")
             report.rows += _way(report, connection, local, deployment, options)
     except NarrowsError as error:
@@ -151,8 +151,8 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
         return Row(name, worst, text(ours), text(theirs), advice)
 
     def namespaces(facts: dict[str, Any]) -> str:
-        found = facts["namespaces"]
-        return f"as {found['how']}" if found["ok"] else str(found["why"])
+        result = facts["namespaces"]
+        return f"as {result['how']}" if result["ok"] else str(result["why"])
 
     def devices(facts: dict[str, Any]) -> str:
         names = [
@@ -166,16 +166,16 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
         return OK if facts["tunnel_device"]["ok"] or facts["packet_socket"]["ok"] else NO
 
     def clock(facts: dict[str, Any]) -> str:
-        found = facts["clock"]
-        error = found["bound_ns"]
+        result = facts["clock"]
+        error = result["bound_ns"]
         bound = f", at most {_duration(error)} wrong by its own account" if error else ""
-        shift = f", SHIFTED by {_duration(found['shift_ns'])} for a test" if found["shift_ns"] else ""
-        return f"{found['source']}, {clocks.keeper(found)}{bound}{shift}"
+        shift = f", SHIFTED by {_duration(result['shift_ns'])} for a test" if result["shift_ns"] else ""
+        return f"{result['source']}, {clocks.keeper(result)}{bound}{shift}"
 
     def good_clock(facts: dict[str, Any]) -> str:
-        found = facts["clock"]
-        kept = found["synchronized"] and (found["bound_ns"] or 0) <= _GOOD_CLOCK_NS
-        return OK if kept and found["source"] in _GOOD_SOURCES else NOTE
+        result = facts["clock"]
+        kept = result["synchronized"] and (result["bound_ns"] or 0) <= _GOOD_CLOCK_NS
+        return OK if kept and result["source"] in _GOOD_SOURCES else NOTE
 
     def processors(facts: dict[str, Any]) -> str:
         load = facts["load"][0] if facts["load"] else 0
@@ -187,17 +187,17 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
         return OK if facts["cpus"] >= 2 and load <= facts["cpus"] / 2 else NOTE
 
     def buffers(facts: dict[str, Any]) -> str:
-        found = facts["sysctls"]
+        result = facts["sysctls"]
         kinds = (("receive", "net.core.rmem_max"), ("send", "net.core.wmem_max"))
-        return ", ".join(f"{kind} {_size(found.get(name))}" for kind, name in kinds)
+        return ", ".join(f"{kind} {_size(result.get(name))}" for kind, name in kinds)
 
     def large_buffers(facts: dict[str, Any]) -> str:
         # Root of the machine exceeds the limits by socket option.
-        return NOTE if sysctls.planned(facts) and not facts["root"] else OK
+        return NOTE if sysctls.plan_changes(facts) and not facts["root"] else OK
 
     def leftovers(facts: dict[str, Any]) -> str:
         left = facts["left_behind"]
-        return ", ".join(f"{one['name']} is {one['now']}, was {one['before']}" for one in left) or "none"
+        return ", ".join(f"{item['name']} is {item['now']}, was {item['before']}" for item in left) or "none"
 
     rows = [
         Row("rights", OK, _RIGHTS.get(local.rights, "no root"), _RIGHTS.get(remote.rights, "no root")),
@@ -259,7 +259,7 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
     return rows
 
 
-def _prepared(
+def _try_settings(
     local: Location,
     remote: Location,
     ours: dict[str, Any],
@@ -271,7 +271,7 @@ def _prepared(
     state = OK
     remedies = []
     for location, facts in ((local, ours), (remote, theirs)):
-        plan = sysctls.planned(facts)
+        plan = sysctls.plan_changes(facts)
         if not plan and not facts["left_behind"]:
             columns.append("nothing to change")
             continue
@@ -306,13 +306,13 @@ def their_address(connection: Ssh, deployment: Deployment, wished: str | None) -
     own = deployment.connection[2] if len(deployment.connection) == 4 else None
     name = wished or (own if jumps and own else configuration.get("hostname", connection.host))
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        pairs = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         raise UnavailableError(
             f"{name} has no address here ({getattr(error, 'strerror', None) or error}); name the address of"
             f" {connection.host} with --address"
         ) from None
-    addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
+    addresses = [str(entry[4][0]).partition("%")[0] for entry in pairs]
     # The one that ssh itself came to, if a name has several.
     return own if own in addresses and own is not None else addresses[0]
 
@@ -329,7 +329,7 @@ def _way(
         "they_may_listen": path.they_may_listen,
         "we_may_listen": path.we_may_listen,
     }
-    rows = [_addresses(path), *(_port(one) for one in path.ports), _verdict(report.host, path)]
+    rows = [_addresses(path), *(_port(port) for port in path.ports), _verdict(report.host, path)]
     if path.rtt_ns is not None and path.offset_ns is not None:
         # Half of the round trip, because its division between the directions is unknown.
         bound = path.rtt_ns // 2
@@ -352,7 +352,7 @@ def _addresses(path: path_probe.PathFacts) -> Row:
     return Row("addresses", OK, ours, path.their_address)
 
 
-def _port(one: path_probe.Port) -> Row:
+def _port(port: path_probe.Port) -> Row:
     def text(passes: bool | None, answered: bool | None, why: str | None) -> str:
         if why:
             return f"not tried: {why}"
@@ -360,12 +360,12 @@ def _port(one: path_probe.Port) -> Row:
             return "not tried"
         return "arrives" + ("" if answered else ", but no answer comes back") if passes else "does not arrive"
 
-    there, back = one.there and one.there_answered, one.here and one.here_answered
+    there, back = port.there and port.there_answered, port.here and port.here_answered
     return Row(
-        f"UDP port {one.port}",
+        f"UDP port {port.port}",
         OK if there and back else NOTE,
-        f"from it: {text(one.here, one.here_answered, one.why_here)}",
-        f"to it: {text(one.there, one.there_answered, one.why_there)}",
+        f"from it: {text(port.here, port.here_answered, port.why_here)}",
+        f"to it: {text(port.there, port.there_answered, port.why_there)}",
     )
 
 

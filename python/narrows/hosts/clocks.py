@@ -41,12 +41,12 @@ def against(measured: dict[str, Any]) -> str | None:
 
 def keeper(clock: dict[str, Any]) -> str:
     """The program that disciplines a clock, in words."""
-    found = clock.get("keeper")
+    result = clock.get("keeper")
     if not clock.get("synchronized"):
-        idle = f" ({found['program']} runs and has no source)" if found else ""
+        idle = f" ({result['program']} runs and has no source)" if result else ""
         return f"not synchronized{idle}"
-    if not found:
+    if not result:
         return "synchronized by an unknown program"
-    reference = f" from {found['reference']}" if found.get("reference") else ""
-    stratum = f", stratum {found['stratum']}" if found.get("stratum") else ""
-    return f"synchronized by {found['program']}{reference}{stratum}"
+    reference = f" from {result['reference']}" if result.get("reference") else ""
+    stratum = f", stratum {result['stratum']}" if result.get("stratum") else ""
+    return f"synchronized by {result['program']}{reference}{stratum}"

@@ -61,7 +61,7 @@ def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Depl
     if agent is None:
         own = agent_binary.examine(find_agent())
         agent_binary.fitting(own, hello.machine, ssh.host)
-        program = agent_binary.lightened(own)
+        program = agent_binary.strip_symbols(own)
     else:
         program = agent_binary.examine(agent)
         agent_binary.fitting(program, hello.machine, ssh.host)
@@ -72,7 +72,7 @@ def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Depl
     if loader.is_file():
         its = agent_binary.examine(loader)
         if its.runs_on(hello.machine):
-            _bring(ssh, agent_binary.lightened(its), folder, LOADER)
+            _bring(ssh, agent_binary.strip_symbols(its), folder, LOADER)
     path = f"{folder}/{AGENT}"
     rights = ROOT if hello.root else SUDO if hello.sudo else USER
     prefix = ["sudo", "-n", path] if rights == SUDO else [path]
@@ -212,7 +212,7 @@ def private_script(folder: str, make: bool = True) -> str:
     Files in such a folder are the user's own: they cannot be exchanged between a look at it and
     its start. A folder above may be writable for all where only owners may remove things (sticky, as /tmp).
     """
-    place = quoted(folder)
+    place = quote(folder)
     begin = 'umask 077; mkdir -p "$d" || exit 3' if make else '[ -d "$d" ] || exit 0'
     return (
         f'd={place}; {begin}; d=$(cd -P "$d" && pwd -P) || exit 3; u=$(id -u); p=$d;'
@@ -229,7 +229,7 @@ def private_script(folder: str, make: bool = True) -> str:
 def seek_script(folder: str, name: str) -> str:
     """Prints the hash of the copy of that name in a folder, or `absent`; only what belongs to root or the
     user, and that no other user may write, is such a copy."""
-    place = quoted(f"{folder}/{name}")
+    place = quote(f"{folder}/{name}")
     return (
         f'f={place}; set -f; set -- $(ls -ldn "$f" 2>/dev/null);'
         ' case "$1" in -????-??-*) case "$3" in 0|"$(id -u)") ;; *) f=/;; esac;; *) f=/;; esac;'
@@ -239,7 +239,7 @@ def seek_script(folder: str, name: str) -> str:
 
 def put_script(folder: str, name: str, sha256: str) -> str:
     """Takes a program from standard input into a folder, if it arrives whole; prints what its hash is."""
-    place = quoted(folder)
+    place = quote(folder)
     return (
         f'umask 077; d={place}; mkdir -p "$d" || exit 3; f="$d/.new.$$"; fail() {{ rm -f "$f"; exit "$1"; }};'
         f' cat >"$f" || fail 3; h=$({_HASH}); echo "$h"; [ "$h" = {sha256} ] || fail 4;'
@@ -259,7 +259,7 @@ def clean_script(folder: str, before: str = "") -> str:
     `before` gives the rights that agents have there, since what they write is theirs. Folders go if nothing
     else is in them.
     """
-    place = quoted(folder)
+    place = quote(folder)
     return (
         f'd={place}; n=0; for a in "$d"/{COPIES}; do [ -d "$a" ] || continue;'
         f' [ -f "$a/narrows-agent" ] && n=$((n+1)); {before}rm -rf "$a"; done;'
@@ -268,7 +268,7 @@ def clean_script(folder: str, before: str = "") -> str:
     )
 
 
-def quoted(path: str) -> str:
+def quote(path: str) -> str:
     """A path as one word of shell, inside of double quotes. It is refused where that would need more."""
     if any(letter in path for letter in "\"'\\$`!\n"):
         raise UnavailableError(

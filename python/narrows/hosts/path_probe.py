@@ -89,8 +89,8 @@ class PathFacts:
     def in_use(self) -> list[str]:
         """The ends, of `there` and `here`, at which programs of others hold all ports."""
         whys = {
-            REMOTE: [one.why_there or "" for one in self.ports],
-            LOCAL: [one.why_here or "" for one in self.ports],
+            REMOTE: [port.why_there or "" for port in self.ports],
+            LOCAL: [port.why_here or "" for port in self.ports],
         }
         return [
             end for end, of_ports in whys.items() if of_ports and all("in use" in why for why in of_ports)
@@ -99,12 +99,12 @@ class PathFacts:
     @property
     def they_may_listen(self) -> list[int]:
         """Ports on which the other host can wait for us."""
-        return [one.port for one in self.ports if one.there and one.there_answered]
+        return [port.port for port in self.ports if port.there and port.there_answered]
 
     @property
     def we_may_listen(self) -> list[int]:
         """Ports on which we can wait for the other host."""
-        return [one.port for one in self.ports if one.here and one.here_answered]
+        return [port.port for port in self.ports if port.here and port.here_answered]
 
 
 @dataclass(frozen=True)
@@ -172,20 +172,20 @@ def _probe(
         source = _source(local_end, their_address)
         path = PathFacts(source, their_address, ports=[Port(port) for port in ports])
         ours, theirs = _open_both(local_end, remote_end, version, ports)
-        for one in path.ports:
-            one.why_here, one.why_there = ours.refused.get(one.port), theirs.refused.get(one.port)
+        for item in path.ports:
+            item.why_here, item.why_there = ours.refused.get(item.port), theirs.refused.get(item.port)
         asked = _ask(ours, theirs, their_address, version)
-        for one in path.ports:
-            if one.port in theirs.listens:
-                one.there, one.there_answered = asked[one.port]
+        for entry in path.ports:
+            if entry.port in theirs.listens:
+                entry.there, entry.there_answered = asked[entry.port]
         best = local_end.at(ours.asks).best
         path.seen_address = our_address or (split_address(best.seen)[0] if best else None)
         target = path.seen_address or source
         if ipaddress.ip_address(target).version == version:
             asked = _ask(theirs, ours, target, version)
-            for one in path.ports:
-                if one.port in ours.listens:
-                    one.here, one.here_answered = asked[one.port]
+            for element in path.ports:
+                if element.port in ours.listens:
+                    element.here, element.here_answered = asked[element.port]
         _measure(path, ours, theirs, target, version)
         path.strangers = local_end.strangers + remote_end.strangers
     return path
@@ -200,9 +200,9 @@ def compare_clocks(local: Location, remote: Location, path: PathFacts) -> ClockO
     while ports:
         with Prober(local, token) as local_end, Prober(remote, token) as remote_end:
             ours, theirs = _open_both(local_end, remote_end, version, ports)
-            found = _round_trip(path, ours, theirs, path.seen_address or path.our_address, version)
-        if found is not None:
-            return ClockOffset(found.offset_ns, found.rtt_ns // 2)
+            round_trip = _round_trip(path, ours, theirs, path.seen_address or path.our_address, version)
+        if round_trip is not None:
+            return ClockOffset(round_trip.offset_ns, round_trip.rtt_ns // 2)
         listener = theirs if path.they_may_listen else ours
         if not listener.refused or time.monotonic() > limit:
             return None
@@ -219,10 +219,10 @@ def _source(local: Prober, to: str) -> str:
     try:
         return local.source(to)
     except UnavailableError as error:
-        raise UnavailableError(f"{error}{_named(local, LOCAL)}") from None
+        raise UnavailableError(f"{error}{_name_interface(local, LOCAL)}") from None
 
 
-def _named(prober: Prober, end: str) -> str:
+def _name_interface(prober: Prober, end: str) -> str:
     """Where the interface is named that everything goes by, if there is one."""
     return f"; look at real_path.interface.{end}" if prober.interface else ""
 
@@ -233,10 +233,10 @@ def _open(prober: Prober, end: str, version: int, ports: list[int]) -> _End:
     if own.index is None:
         by = f" on the interface {prober.interface}" if prober.interface else ""
         raise UnavailableError(
-            f"{prober.location.name}: no UDP port can be opened{by} ({own.why}){_named(prober, end)}"
+            f"{prober.location.name}: no UDP port can be opened{by} ({own.why}){_name_interface(prober, end)}"
         )
-    listens = {one.asked: one.index for one in opened[1:] if one.index is not None}
-    refused = {one.asked: one.why or "" for one in opened[1:] if one.index is None}
+    listens = {item.asked: item.index for item in opened[1:] if item.index is not None}
+    refused = {item.asked: item.why or "" for item in opened[1:] if item.index is None}
     return _End(prober, own.index, listens, refused)
 
 
@@ -302,14 +302,18 @@ def _round_trip(path: PathFacts, ours: _End, theirs: _End, target: str, version:
 
 def _measure(path: PathFacts, ours: _End, theirs: _End, target: str, version: int) -> None:
     """Round-trip time, clocks and sizes."""
-    found = _round_trip(path, ours, theirs, target, version)
-    if found is None:
+    round_trip = _round_trip(path, ours, theirs, target, version)
+    if round_trip is None:
         return
-    path.rtt_ns, path.offset_ns = found.rtt_ns, found.offset_ns
-    if found.to_them is not None:
-        path.mtu_there = _largest(found.our_end, found.their_end, found.to_them, version, found.rtt_ns)
-    if found.to_us is not None:
-        path.mtu_back = _largest(found.their_end, found.our_end, found.to_us, version, found.rtt_ns)
+    path.rtt_ns, path.offset_ns = round_trip.rtt_ns, round_trip.offset_ns
+    if round_trip.to_them is not None:
+        path.mtu_there = _largest(
+            round_trip.our_end, round_trip.their_end, round_trip.to_them, version, round_trip.rtt_ns
+        )
+    if round_trip.to_us is not None:
+        path.mtu_back = _largest(
+            round_trip.their_end, round_trip.our_end, round_trip.to_us, version, round_trip.rtt_ns
+        )
 
 
 def _exchange(
@@ -354,10 +358,10 @@ def _largest(
 
         # Packets that are too large never arrive; others arrive about as fast as small ones.
         _wait(arrived, 0.25 + 3 * rtt_ns / 1e9)
-        found = to_end.prober.at(to_index).largest
-        above = min([above, *(size for size in sizes if size > found)])
-        if found > below:
-            passes = below = found
+        number = to_end.prober.at(to_index).largest
+        above = min([above, *(size for size in sizes if size > number)])
+        if number > below:
+            passes = below = number
     return passes
 
 

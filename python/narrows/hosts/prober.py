@@ -111,11 +111,11 @@ class Prober:
     def open(self, address: str, ports: list[int]) -> list[Opened]:
         """Opens ports (0: any) of a local address."""
         answer = self._by(schema.OPENED, do="open", address=address, ports=ports)["opened"]
-        if [one["asked"] for one in answer] != ports:
+        if [item["asked"] for item in answer] != ports:
             raise UnavailableError(
                 f"{self.location.name}: the agent opened other ports than it was asked for"
             )
-        return [Opened(*(one[each.name] for each in fields(Opened))) for one in answer]
+        return [Opened(*(item[each.name] for each in fields(Opened))) for item in answer]
 
     def send(
         self,
@@ -138,7 +138,7 @@ class Prober:
             gap_us=gap_us,
             answer=answer,
         )
-        return {one["size"]: one["why"] for one in sent["refused"]}
+        return {item["size"]: item["why"] for item in sent["refused"]}
 
     def source(self, to: str) -> str:
         """Our address towards another."""

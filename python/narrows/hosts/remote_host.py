@@ -152,7 +152,7 @@ class RemoteHost:
         connection = self._ssh.enter_context(Ssh(self.name, self.reach.ssh))
         self._deployment = deploy.deploy(connection, self.reach.agent, self.reach.folder)
         # Of campaigns that were killed: old ones, since others may be running.
-        folder = deploy.quoted(self.runs)
+        folder = deploy.quote(self.runs)
         ours = f'-mindepth 1 -maxdepth 1 -name "{deploy.RUNS}"'
         old = f"{ours} -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
         made = f"umask 077; mkdir -p {folder} || exit 1"
@@ -216,19 +216,19 @@ class RemoteHost:
 
     def remove(self, folder: str) -> None:
         """Removes one of our folders there."""
-        self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(folder)}")
+        self.connection.run(f"{self._sudo}rm -rf {deploy.quote(folder)}")
 
     def _remove_all(self) -> None:
         """Removes what is left of this campaign there."""
-        self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(f'{self.runs}/{self._token}')}-*")
+        self.connection.run(f"{self._sudo}rm -rf {deploy.quote(f'{self.runs}/{self._token}')}-*")
 
     # -- what both machines are --------------------------------------------------------------------
 
     def _both(self, ask: Callable[[Location], dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Asks both at the same time."""
         with ThreadPoolExecutor(2) as pool:
-            found = [pool.submit(ask, self.location(name)) for name in (LOCAL, REMOTE)]
-            return {name: one.result() for name, one in zip((LOCAL, REMOTE), found, strict=True)}
+            futures = [pool.submit(ask, self.location(name)) for name in (LOCAL, REMOTE)]
+            return {name: future.result() for name, future in zip((LOCAL, REMOTE), futures, strict=True)}
 
     def state(self) -> dict[str, Any]:
         """The state of both machines that may change while a campaign runs, and how their clocks relate by
@@ -268,13 +268,13 @@ class RemoteHost:
         """The difference of the clocks now; raises `UnavailableError` where no datagram passes."""
         assert self.path is not None
         passes = self.path.they_may_listen or self.path.we_may_listen
-        found = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
-        if found is None:
+        result = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
+        if result is None:
             raise UnavailableError(
                 f"{_nothing_passes(self.path, self.name, AUTO, self.settings['ports'])}; without a tunnel the"
                 " clocks are compared before each run, so that both ends start together"
             )
-        return found
+        return result
 
     def check_bare(self) -> None:
         """Raises `UnavailableError` if flows can't run without a tunnel."""
@@ -309,7 +309,7 @@ class RemoteHost:
         self._is_prepared = True
         for name in (LOCAL, REMOTE):
             override = self._overrides.get(name)
-            needed = sysctls.planned(self.facts[name]) or self.facts[name]["left_behind"]
+            needed = sysctls.plan_changes(self.facts[name]) or self.facts[name]["left_behind"]
             if (override is None and needed) or (override is not None and not override.is_held):
                 self._prepare_one(name)
 
@@ -353,13 +353,13 @@ def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any
     able: dict[str, Sequence[int]] = {REMOTE: path.they_may_listen, LOCAL: path.we_may_listen}
     wanted = settings["listener"]
     asked = (REMOTE, LOCAL) if wanted == AUTO else (wanted,)
-    listener = next((one for one in asked if able[one]), None)
+    listener = next((text for text in asked if able[text]), None)
     if listener is None:
         raise UnavailableError(_nothing_passes(path, name, wanted, settings["ports"]))
     sizes = (path.mtu_there, path.mtu_back)
     # None: the small packets of the first questions came, these did not.
-    found = min(size or 0 for size in sizes)
-    if settings["mtu"] is None and found < _LEAST_MTU:
+    number = min(size or 0 for size in sizes)
+    if settings["mtu"] is None and number < _LEAST_MTU:
         raise UnavailableError(
             f"packets of {_LEAST_MTU} bytes do not pass between here and {name} (to it: {sizes[0] or 'none'},"
             f" back: {sizes[1] or 'none'}); the tunnel needs them, so look what is on the way with: narrows"
@@ -370,12 +370,12 @@ def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any
         listener=listener,
         port=able[listener][0],
         address=address or path.our_address,
-        mtu=settings["mtu"] or min(found, _USUAL_MTU),
+        mtu=settings["mtu"] or min(number, _USUAL_MTU),
     )
 
 
 def _nothing_passes(path: path_probe.PathFacts, name: str, wanted: str, ports: list[int]) -> str:
-    whys = [why for one in path.ports for why in (one.why_there, one.why_here) if why]
+    whys = [why for port in path.ports for why in (port.why_there, port.why_here) if why]
     taken = f" ({whys[0]})" if whys else ""
     listed = ", ".join(map(str, ports))
     called = {REMOTE: name, LOCAL: "this machine"}

@@ -38,15 +38,15 @@ class Change:
         return f"{self.name} from {self.before} to {self.now}"
 
 
-def planned(facts: dict[str, Any]) -> list[Change]:
+def plan_changes(facts: dict[str, Any]) -> list[Change]:
     """The changes that a host needs, by its own facts."""
-    found = []
+    changes = []
     for name, least in LEAST.items():
         text = str(facts.get("sysctls", {}).get(name, ""))
         # Settings that a host does not show (some containers) are not its own.
         if text.isdecimal() and int(text) < least:
-            found.append(Change(name, int(text), least))
-    return found
+            changes.append(Change(name, int(text), least))
+    return changes
 
 
 class SysctlOverride:
@@ -131,5 +131,5 @@ class SysctlOverride:
         return [change for change in self.changed if change not in self.restored]
 
 
-def _changes(found: list[dict[str, Any]]) -> list[Change]:
-    return [Change(one["name"], one["before"], one["now"]) for one in found]
+def _changes(entries: list[dict[str, Any]]) -> list[Change]:
+    return [Change(entry["name"], entry["before"], entry["now"]) for entry in entries]

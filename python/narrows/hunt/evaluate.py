@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.columns import FIXED, free_name, typed
+from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
 from narrows.errors import DataError, Problem, ScenarioError, UsageError
@@ -86,7 +86,7 @@ class Question:
             *more,
             "path:",
             f"  forward: [{', '.join(spaces.elements(values))}]",
-            f"  backward: [{{delay: {spaces.written('span', float(values['delay'] or 0))}}}]",
+            f"  backward: [{{delay: {spaces.write_value('span', float(values['delay'] or 0))}}}]",
             f"schemes: [{', '.join(schemes)}]",
             *([f"flows: {several}"] if several else []),
             *([f"background: [{', '.join(traffic)}]"] if traffic else []),
@@ -231,7 +231,7 @@ def _document(question: Question) -> dict[str, Any]:
     taken = {*FIXED, "point", "reasons", "slug", *metrics}
     parameters = []
     for gene in question.space.genes:
-        kind, _ = typed([gene.words(gene.low), gene.words(gene.high)])
+        kind, _ = infer_types([gene.words(gene.low), gene.words(gene.high)])
         name = free_name(gene.name, kind, f"{gene.name}_searched", taken)
         parameters.append({"name": name, "label": gene.name, "key": gene.name, "kind": kind, "law": gene.law})
     schemes = [question.scheme, *([question.against] if question.compared else [])]

@@ -30,7 +30,7 @@ from narrows.files import read_text
 from narrows.hunt import leftover
 from narrows.hunt.evaluate import EVALUATIONS, Evaluator, Question
 from narrows.hunt.minimise import Minimal, minimise
-from narrows.hunt.search import CONFIRMED, Best, Budget, Search, confirmed, library
+from narrows.hunt.search import CONFIRMED, Best, Budget, Search, confirm, library
 from narrows.hunt.space import Values
 from narrows.sweep.engines import Engine
 
@@ -137,7 +137,7 @@ class Hunt:
 
     def _search(self, evaluator: Evaluator, search: Search) -> None:
         search.run()
-        worst = confirmed(evaluator, search)
+        worst = confirm(evaluator, search)
         self._keep_best(search, "searching")
         if worst is None:
             raise DataError(
@@ -150,11 +150,11 @@ class Hunt:
     def _minimise(self, evaluator: Evaluator, search: Search, worst: Best) -> None:
         question, objective = self.question, self.question.objective
         goal = question.goal if search.reached else None
-        kept = objective.kept(worst.value, goal, question.compared)
+        kept = objective.value_to_keep(worst.value, goal, question.compared)
         # The limit has to be milder than the value of the worst path.
         kept = kept if objective.worse(worst.value, kept) else worst.value
         small = minimise(evaluator, worst.values, kept, self.watch.minimise)
-        promised = objective.promised(kept)
+        promised = objective.value_to_promise(kept)
         runs = [value for value in evaluator.values([small.values], CONFIRMED)[0] if value is not None]
         expect = leftover.expectations(question, evaluator, small.values, promised)
         mildest = min(runs) if objective.high else max(runs)

@@ -76,14 +76,14 @@ class Objective:
         """True if a value is as bad as another, or worse."""
         return value >= than if self.high else value <= than
 
-    def kept(self, worst: float, goal: float | None, compared: bool) -> float:
+    def value_to_keep(self, worst: float, goal: float | None, compared: bool) -> float:
         """The value that the minimal scenario still reaches."""
         if goal is not None:
             return goal * (1 + SPARE if self.high == (goal > 0) else 1 - SPARE)
         # A difference of what shall be low is negative, and shrinks as one of what shall be high does.
         return worst * KEPT_HIGH if self.high or compared else max(worst * KEPT_LOW, LEAST_KEPT)
 
-    def promised(self, kept: float) -> float:
+    def value_to_promise(self, kept: float) -> float:
         """The value that the minimal scenario promises: less than it reaches, with a margin."""
         return kept / (1 + SPARE if self.high == (kept > 0) else 1 - SPARE)
 

@@ -126,7 +126,7 @@ class Search:
         spent = self.budget.seconds is not None and self.seconds >= self.budget.seconds
         spent = spent and self.evaluations >= self.before
         whole = self.budget.evaluations is not None and self.evaluations >= self.budget.evaluations
-        if self._reached() or spent or whole or not question.space.free:
+        if self._reaches_goal() or spent or whole or not question.space.free:
             raise _Enough
         return scores
 
@@ -142,12 +142,12 @@ class Search:
         ):
             self.best = point
 
-    def _reached(self) -> bool:
+    def _reaches_goal(self) -> bool:
         """True if the best point reaches the goal in several runs."""
         question = self.evaluator.question
         if question.goal is None or self.best is None:
             return False
-        wanted = question.objective.kept(self.best.value, question.goal, question.compared)
+        wanted = question.objective.value_to_keep(self.best.value, question.goal, question.compared)
         key = tuple(question.space.in_words(self.best.values).values())
         if not question.objective.worse(self.best.value, wanted) or key in self.refuted:
             return False
@@ -165,7 +165,7 @@ def holds(evaluator: Evaluator, values: Values, wanted: float) -> bool:
     )
 
 
-def confirmed(evaluator: Evaluator, search: Search) -> Best | None:
+def confirm(evaluator: Evaluator, search: Search) -> Best | None:
     """Of the worst points the one that is worst in all of several runs, with its value in the mildest; None
     if none has a value in all."""
     objective = evaluator.question.objective

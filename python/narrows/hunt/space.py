@@ -56,7 +56,7 @@ class Gene:
             value = self.low * (self.high / self.low) ** place
         else:
             value = self.low + (self.high - self.low) * place
-        return self.fit(rounded(value, DIGITS))
+        return self.fit(round_digits(value, DIGITS))
 
     def fit(self, value: float) -> float:
         """The value within the bounds, whole where the kind is."""
@@ -65,7 +65,7 @@ class Gene:
 
     def words(self, value: float | None) -> str:
         """The value as people write it; the meaning of absence where it is absent."""
-        return written(self.kind, self.absent if value is None else value)
+        return write_value(self.kind, self.absent if value is None else value)
 
     @property
     def law(self) -> str:
@@ -165,11 +165,11 @@ def make(names: Sequence[str], bounds: Mapping[str, str], duration_ns: int) -> S
             gone = [name, *(gene.name for gene in GENES if gene.of == name)]
             known = {key: gene for key, gene in known.items() if key not in gone}
             continue
-        known[name] = _bounded(known[name], text)
+        known[name] = _bound(known[name], text)
     return Space(tuple(known.values()), duration_ns)
 
 
-def _bounded(gene: Gene, text: str) -> Gene:
+def _bound(gene: Gene, text: str) -> Gene:
     parts = text.split("..")
     if len(parts) > 2 or not all(part.strip() for part in parts):
         raise UsageError(f"--bound {gene.name}={text}: write LOW..HIGH, one value, or none")
@@ -195,12 +195,12 @@ def _bounded(gene: Gene, text: str) -> Gene:
     return replace(gene, low=low, high=high, fixed=low == high, optional=gene.optional and low != high)
 
 
-def rounded(value: float, digits: int) -> float:
+def round_digits(value: float, digits: int) -> float:
     """The value with so many digits that count."""
     return float(f"{value:.{digits - 1}e}") if value else 0.0
 
 
-def written(kind: str, value: float) -> str:
+def write_value(kind: str, value: float) -> str:
     """A value of a gene with its unit."""
     if kind == "ratio":
         return f"{100 * value:.6g} %"
@@ -224,25 +224,27 @@ def queue_packets(values: Values) -> int:
 def elements(values: Values) -> list[str]:
     """The elements of the forward path as they are written in a scenario."""
     rate = float(values["rate"] or 0)
-    served = written("rate", rate)
+    served = write_value("rate", rate)
     if (low := values.get("low")) is not None:
-        fallen, period = rounded(low * rate, DIGITS), written("span", float(values["period"] or 0))
-        served = f"{{square: {{high: {served}, low: {written('rate', fallen)}, period: {period}}}}}"
-    parts = [f"{{rate: {served}, queue: {{droptail: {written('packets', queue_packets(values))}}}}}"]
-    parts.append(f"{{delay: {written('span', float(values['delay'] or 0))}}}")
+        fallen, period = round_digits(low * rate, DIGITS), write_value("span", float(values["period"] or 0))
+        served = f"{{square: {{high: {served}, low: {write_value('rate', fallen)}, period: {period}}}}}"
+    parts = [f"{{rate: {served}, queue: {{droptail: {write_value('packets', queue_packets(values))}}}}}"]
+    parts.append(f"{{delay: {write_value('span', float(values['delay'] or 0))}}}")
     if (jitter := values.get("jitter")) is not None:
-        parts.append(f"{{jitter: {written('span', jitter)}}}")
+        parts.append(f"{{jitter: {write_value('span', jitter)}}}")
     if (loss := values.get("loss")) is not None:
-        parts.append(f"{{loss: {written('ratio', loss)}}}")
+        parts.append(f"{{loss: {write_value('ratio', loss)}}}")
     if (bursts := values.get("bursts")) is not None:
         back = 1 / float(values["burst"] or 2)
         # The share of bad packets is p / (p + r).
-        into = rounded(bursts * back / (1 - bursts), DIGITS)
-        parts.append(f"{{gilbert: {{p: {_decimal(into)}, r: {_decimal(rounded(back, DIGITS))}}}}}")
+        into = round_digits(bursts * back / (1 - bursts), DIGITS)
+        parts.append(f"{{gilbert: {{p: {_decimal(into)}, r: {_decimal(round_digits(back, DIGITS))}}}}}")
     if (outage := values.get("outage")) is not None:
         every = float(values["every"] or 0)
-        start, length = written("span", rounded(every / 2, DIGITS)), written("span", outage)
-        parts.append(f"{{outage: {{start: {start}, length: {length}, period: {written('span', every)}}}}}")
+        start, length = write_value("span", round_digits(every / 2, DIGITS)), write_value("span", outage)
+        parts.append(
+            f"{{outage: {{start: {start}, length: {length}, period: {write_value('span', every)}}}}}"
+        )
     return parts
 
 
@@ -250,15 +252,15 @@ def background(values: Values) -> list[str]:
     """The entries of cross traffic as they are written in a scenario."""
     # Traffic that does not yield to congestion leaves room even at low rates.
     rate = float(values["rate"] or 0) * (values.get("low") or 1.0)
-    found = []
+    texts = []
     if (share := values.get("datagrams")) is not None:
-        found.append(f"{{traffic: {{cbr: {written('rate', rounded(share * rate, DIGITS))}}}}}")
+        texts.append(f"{{traffic: {{cbr: {write_value('rate', round_digits(share * rate, DIGITS))}}}}}")
     if (share := values.get("short")) is not None:
-        load = written("rate", rounded(share * rate, DIGITS))
-        found.append(f"{{scheme: cubic, traffic: {{arrivals: {{size: {SHORT_FLOW}, load: {load}}}}}}}")
+        load = write_value("rate", round_digits(share * rate, DIGITS))
+        texts.append(f"{{scheme: cubic, traffic: {{arrivals: {{size: {SHORT_FLOW}, load: {load}}}}}}}")
     if (count := values.get("bulk")) is not None:
-        found.append(f"{{scheme: cubic, count: {count:.0f}}}")
-    return found
+        texts.append(f"{{scheme: cubic, count: {count:.0f}}}")
+    return texts
 
 
 def flows(values: Values, duration_ns: int, against: str | None) -> str:
@@ -267,7 +269,7 @@ def flows(values: Values, duration_ns: int, against: str | None) -> str:
     if against is None:
         return f"{{count: {count:.0f}}}" if (count := values.get("flows")) else ""
     starts = [
-        f", start: {written('span', rounded(share * duration_ns, DIGITS))}" if share else ""
+        f", start: {write_value('span', round_digits(share * duration_ns, DIGITS))}" if share else ""
         for share in (values.get("earlier"), values.get("later"))
     ]
     own = f"{{{starts[0].removeprefix(', ')}}}"
@@ -281,7 +283,7 @@ def plainer(value: float) -> list[float]:
     scale = Fraction(10) ** math.floor(math.log10(value))
     near = sorted((scale * digit for digit in (1, 2, 5, 10)), key=lambda to: abs(math.log(value / float(to))))
     rounder = [float(number) for number in near[:2]]
-    rounder += [rounded(value, 1), rounded(value, 2)]
+    rounder += [round_digits(value, 1), round_digits(value, 2)]
     return list(dict.fromkeys(rounder))
 
 

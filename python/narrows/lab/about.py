@@ -32,22 +32,22 @@ def document(lab: Lab) -> dict[str, Any]:
         "emulated": lab.emulated,
         "experiments": [
             {
-                "name": one.name,
-                "scenario": one.scenario,
-                "what": one.what,
-                "schemes": list(one.schemes),
-                "cases": list(one.cases),
+                "name": experiment.name,
+                "scenario": experiment.scenario,
+                "what": experiment.what,
+                "schemes": list(experiment.schemes),
+                "cases": list(experiment.cases),
             }
-            for one in lab.experiments.values()
+            for experiment in lab.experiments.values()
         ],
         "columns": [
             {
-                "name": one.name,
-                "metric": one.metric,
-                "definition": one.definition,
-                "published": one.published is not None,
+                "name": column.name,
+                "metric": column.metric,
+                "definition": column.definition,
+                "published": column.published is not None,
             }
-            for one in lab.columns.values()
+            for column in lab.columns.values()
         ],
         "published": None if lab.published is None else {"lines": len(lab.published.rows)},
         "lesson": None if lab.lesson is None else _lesson(lab),
@@ -65,8 +65,13 @@ def _lesson(lab: Lab) -> dict[str, Any]:
                 "do": task.do,
                 "hints": list(task.hints),
                 "questions": [
-                    {"name": one.name, "ask": one.ask, "options": list(one.options), "unit": one.unit}
-                    for one in task.questions
+                    {
+                        "name": question.name,
+                        "ask": question.ask,
+                        "options": list(question.options),
+                        "unit": question.unit,
+                    }
+                    for question in task.questions
                 ],
             }
             for task in lab.lesson.tasks
@@ -76,33 +81,33 @@ def _lesson(lab: Lab) -> dict[str, Any]:
 
 def lines(lab: Lab) -> list[str]:
     """The family for the terminal: the page, then what is run and compared."""
-    found = [page_of(lab).rstrip(), ""]
+    texts = [page_of(lab).rstrip(), ""]
     if lab.lesson is not None:
-        found += [f"A lesson of {lab.lesson.minutes:g} minutes.", ""]
+        texts += [f"A lesson of {lab.lesson.minutes:g} minutes.", ""]
         for number, task in enumerate(lab.lesson.tasks, 1):
-            found.append(f"{number}. {task.do}")
-            found += [f"   Hint: {hint}" for hint in task.hints]
+            texts.append(f"{number}. {task.do}")
+            texts += [f"   Hint: {hint}" for hint in task.hints]
             for asked in task.questions:
                 unit = f" [{asked.unit}]" if asked.unit else ""
                 options = f" ({' | '.join(asked.options)})" if asked.options else ""
-                found.append(f"   {task.name}.{asked.name}: {asked.ask}{unit}{options}")
-        found.append("")
-    found.append("Experiments:")
-    for one in lab.experiments.values():
-        what = f": {one.what}" if one.what else ""
-        found.append(
-            f"  {one.name} ({one.scenario}; {plural(len(one.schemes), 'scheme')},"
-            f" {plural(len(one.cases), 'condition')}){what}"
+                texts.append(f"   {task.name}.{asked.name}: {asked.ask}{unit}{options}")
+        texts.append("")
+    texts.append("Experiments:")
+    for experiment in lab.experiments.values():
+        what = f": {experiment.what}" if experiment.what else ""
+        texts.append(
+            f"  {experiment.name} ({experiment.scenario}; {plural(len(experiment.schemes), 'scheme')},"
+            f" {plural(len(experiment.cases), 'condition')}){what}"
         )
-    found.append("Columns:")
+    texts.append("Columns:")
     for column in lab.columns.values():
         kind = "" if column.published else ", not published"
-        found.append(f"  {column.name} ({column.metric}{kind}): {column.definition}")
+        texts.append(f"  {column.name} ({column.metric}{kind}): {column.definition}")
     if lab.published is not None:
         count = plural(len(lab.published.rows), "line")
-        found.append(f"Published: {count} in {lab.published.path.name}. {lab.source or ''}".rstrip())
-    found.append("")
+        texts.append(f"Published: {count} in {lab.published.path.name}. {lab.source or ''}".rstrip())
+    texts.append("")
     shorter = f" (--quick: {lab.quick})" if lab.quick else ""
     called = lab.name if any(family.path == lab.folder for family in list_families()) else lab.folder
-    found.append(f"Run it with: narrows lab run {called}{shorter}")
-    return found
+    texts.append(f"Run it with: narrows lab run {called}{shorter}")
+    return texts

@@ -23,6 +23,6 @@ _WAYS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def combined(values: Sequence[float], way: str) -> float:
+def combine(values: Sequence[float], way: str) -> float:
     """One value of several (at least one): their `sum`, `mean`, `median`, `min`, `max` or `jain`."""
     return float(_WAYS[way](values))

@@ -22,7 +22,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from narrows.agent.location import Location, find_agent
-from narrows.campaign.schema import resolved
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.signals import Signalled
 from narrows.documents.campaign import INVALID
 from narrows.documents.lessons import CONTEST_FORMAT, Contest, Place
@@ -223,7 +223,7 @@ def _play(
     except RecursionError:
         _note_failure(entrant, f"{entrant.submission.path.name}: is nested too deeply")
         return []
-    order = [row["label"] for row in resolved(done.folder.document)["schemes"]]
+    order = [row["label"] for row in resolved_scenario(done.folder.document)["schemes"]]
     flows: dict[tuple[int, int], list[dict[str, float | None]]] = {}
     for row in done.results.rows:
         at = order.index(row.scheme)
@@ -256,8 +256,8 @@ def _play(
 def power(flows: list[dict[str, Any]]) -> float:
     """The power of a submission's flows in a run: the sum of their throughputs (Mbit/s) over the largest of
     their 95th percentiles of delay (s); NaN if nothing arrived of one."""
-    throughput = sum(one.get("throughput_bps") or 0.0 for one in flows)
-    delays = [one.get("delay_p95_ns") for one in flows]
+    throughput = sum(flow.get("throughput_bps") or 0.0 for flow in flows)
+    delays = [flow.get("delay_p95_ns") for flow in flows]
     if not throughput or not all(delays):
         return float("nan")
     return float(throughput / 1e6 / (max(delay for delay in delays if delay) / 1e9))

@@ -15,7 +15,7 @@ from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
 from narrows.documents.data import to_data
 from narrows.documents.lessons import Contest, Place
-from narrows.policy import locked
+from narrows.policy import lock
 from narrows.text import plural
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def page(shown: Contest) -> str:
         )
         for place in shown.ranking
     ]
-    return locked(
+    return lock(
         environment.from_string(template).render(
             version=__version__,
             css=Markup(style),

@@ -111,11 +111,11 @@ def _above(ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[tuple[str, str
     ]
     common = [name for name in places[0] if all(name in place for place in places)]
     pairs = []
-    for one, other in combinations(common, 2):
-        if all(place[one] < place[other] for place in places):
-            pairs.append((one, other))
-        elif all(place[one] > place[other] for place in places):
-            pairs.append((other, one))
+    for text, other in combinations(common, 2):
+        if all(place[text] < place[other] for place in places):
+            pairs.append((text, other))
+        elif all(place[text] > place[other] for place in places):
+            pairs.append((other, text))
     return pairs
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from narrows.files import packaged
+from narrows.files import read_packaged
 
 #: The types of single values and plain collections.
 TYPES = ("text", "texts", "name", "flag", "number", "file", "values", "choices")
@@ -35,12 +35,12 @@ class Key:
 @lru_cache(maxsize=1)
 def sections() -> dict[str, dict[str, Key]]:
     """The keys of all sections, by their names."""
-    content = packaged(Path(__file__).with_name("format.yaml"))
+    content = read_packaged(Path(__file__).with_name("format.yaml"))
     return {name: {key: _key(key, entry) for key, entry in keys.items()} for name, keys in content.items()}
 
 
 def _key(name: str, entry: dict[str, Any]) -> Key:
-    holder = next((one for one in HOLDERS if one in entry), None)
+    holder = next((text for text in HOLDERS if text in entry), None)
     kind = holder or ("choice" if "choice" in entry else entry["type"])
     return Key(
         name,

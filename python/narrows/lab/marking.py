@@ -20,7 +20,7 @@ from narrows.lab.sections import read_section
 from narrows.lab.store import SOLUTIONS, user_folder
 from narrows.lab.tasks import Question
 from narrows.lab.written_numbers import read_number
-from narrows.report.units import trimmed
+from narrows.report.units import trim
 from narrows.text import any_of, did_you_mean, plural, shorten
 
 if TYPE_CHECKING:
@@ -54,27 +54,32 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
         raise DataError(f"{missing}: the right answers do not exist; name their file with --solution")
     raw, tree, problems = read_section(file, "solution", "solution")
     problems.raise_if_any()
-    found = {}
+    solution = {}
     questions = lab.lesson.questions
-    for name, one in raw["answers"].items():
+    for name, answer in raw["answers"].items():
         if name not in lab.lesson.questions:
             hint = did_you_mean(name, lab.lesson.questions) or ""
             problems.add(tree.mark, f'there is no question "{shorten(name)}"{hint}')
-        elif (one["right"] is None) == (one["from"] is None):
+        elif (answer["right"] is None) == (answer["from"] is None):
             problems.add(tree.mark, f"{name}: write one of right and from")
-        elif one["from"] is not None and one["column"] not in lab.columns:
+        elif answer["from"] is not None and answer["column"] not in lab.columns:
             problems.add(tree.mark, f"{name}: from needs a column of the family: {any_of(lab.columns)}")
-        elif one["from"] is not None and (unknown := _unknown(one["from"], lab)):
+        elif answer["from"] is not None and (unknown := _unknown(answer["from"], lab)):
             problems.add(tree.mark, f"{name}: from names {unknown}, which the family has not")
-        elif (options := questions[name].options) and one["right"] not in options:
+        elif (options := questions[name].options) and answer["right"] not in options:
             problems.add(tree.mark, f"{name}: the right answer is none of its options: {any_of(options)}")
-        found[name] = Answer(
-            one["right"], one["from"], one["column"], one["within"], one["factor"], one["explain"] or ""
+        solution[name] = Answer(
+            answer["right"],
+            answer["from"],
+            answer["column"],
+            answer["within"],
+            answer["factor"],
+            answer["explain"] or "",
         )
-    if unanswered := [name for name in lab.lesson.questions if name not in found]:
+    if unanswered := [name for name in lab.lesson.questions if name not in solution]:
         problems.add(tree.mark, f"there is no answer for {', '.join(unanswered)}")
     problems.raise_if_any()
-    return found
+    return solution
 
 
 def _find_solution(lab: Lab, name: str) -> Path | None:
@@ -211,8 +216,8 @@ def _from_runs(right: Answer, report: LabReport) -> str | None:
             return None
         values.append(ours[0])
     if len(values) == 2:
-        return trimmed(values[0] / values[1] * right.factor, 6) if values[1] else None
-    return trimmed(values[0] * right.factor, 6)
+        return trim(values[0] / values[1] * right.factor, 6) if values[1] else None
+    return trim(values[0] * right.factor, 6)
 
 
 def print_marks(console: Console, marks: Marks) -> None:

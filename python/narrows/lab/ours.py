@@ -9,7 +9,7 @@ from typing import Any
 
 from narrows.documents.campaign import INVALID, CellEntry
 from narrows.documents.results import Metric, Row
-from narrows.lab.arithmetic import combined
+from narrows.lab.arithmetic import combine
 from narrows.lab.reading import Column, Experiment
 from narrows.lab.running import LabRun, columns_of, find_rows
 
@@ -60,23 +60,23 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
     runs."""
     from narrows.campaign.entries import read_skipped
     from narrows.campaign.results import read
-    from narrows.campaign.schema import resolved
+    from narrows.campaign.schema import resolved_scenario
     from narrows.campaign.store import CampaignFolder
 
     path = run.campaign(experiment.name)
     folder = CampaignFolder.read(path)
     results = read(path)
     document = folder.document
-    scenario = resolved(document)
+    scenario = resolved_scenario(document)
     skipped = {row.scheme: row.reason for row in read_skipped(document)}
-    found: dict[tuple[str, str, str], Ours] = {}
+    result: dict[tuple[str, str, str], Ours] = {}
     metrics = {metric.name: metric for metric in results.metrics}
     for (name, case), labels in find_rows(run.lab, experiment, run.where, scenario).items():
         rows = [row for row in results.rows if row.scheme in labels]
         why = next((skipped[label] for label in labels if label in skipped), None)
         for column in columns_of(run, experiment.name):
-            found[column.name, name, case] = _value(column, rows, metrics, why)
-    return Measured(found, metrics, _facts(folder.cells, document, scenario))
+            result[column.name, name, case] = _value(column, rows, metrics, why)
+    return Measured(result, metrics, _facts(folder.cells, document, scenario))
 
 
 def _facts(cells: Sequence[CellEntry], document: Json, scenario: Json) -> Facts:
@@ -120,13 +120,13 @@ def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Metric], s
                 reasons.append(str(row.absent.get(column.metric) or "it has no value"))
         never += bool(missing)
         if values and len(values) == len(parts):
-            of_runs.append(combined(values, column.across) * column.factor)
+            of_runs.append(combine(values, column.across) * column.factor)
             cells.append(parts[0].cell)
     if not of_runs:
         if never:
             return Ours(None, why=f"it never happened in {never} of {never} runs", never=never)
         return Ours(None, why=next(iter(reasons), "no run is finished"))
-    return Ours(combined(of_runs, column.of), tuple(of_runs), None, never, tuple(cells))
+    return Ours(combine(of_runs, column.of), tuple(of_runs), None, never, tuple(cells))
 
 
 def _is_of(row: Row, flow: str) -> bool:
@@ -139,7 +139,7 @@ def _is_of(row: Row, flow: str) -> bool:
 
 
 def _by_run(rows: Iterable[Row]) -> list[tuple[int, list[Row]]]:
-    found: dict[int, list[Row]] = {}
+    result: dict[int, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.run, []).append(row)
-    return sorted(found.items())
+        result.setdefault(row.run, []).append(row)
+    return sorted(result.items())

@@ -22,7 +22,7 @@ from narrows.documents.laboratory import (
 )
 from narrows.documents.results import Quantity
 from narrows.lab import answer, text
-from narrows.policy import locked
+from narrows.policy import lock
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def page(report: LabReport, folder: Path) -> str:
     style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
     own = templates.joinpath("lab.css").read_text(encoding="utf-8")
     figures = [_figure(figure, folder) for figure in report.figures]
-    return locked(
+    return lock(
         template.render(
             version=__version__,
             doc=report,

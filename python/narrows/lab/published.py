@@ -10,7 +10,7 @@ from pathlib import Path
 
 from narrows.errors import DataError
 from narrows.files import read_whole
-from narrows.lab.arithmetic import combined
+from narrows.lab.arithmetic import combine
 from narrows.text import shorten
 
 #: A published table is a page or a few.
@@ -71,7 +71,7 @@ class Published:
     def lines(self, scheme: str, *where: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
         """The lines of a scheme that meet all conditions; of one column named several times the last
         counts."""
-        wanted = {column: texts for one in where for column, texts in one.items()}
+        wanted = {column: texts for entry in where for column, texts in entry.items()}
         return [
             row
             for row in self.rows
@@ -82,7 +82,7 @@ class Published:
     def value(self, lines: Sequence[Mapping[str, str]], column: str, of: str, factor: float) -> Value | None:
         """The combined value of lines; `None` if none of them has a number. Raises `DataError` for text that
         is not a number."""
-        found = []
+        values = []
         for row in lines:
             text = row[column]
             if text in ("", "N/A", "NA", "-"):
@@ -95,17 +95,17 @@ class Published:
                 ) from None
             if not math.isfinite(number):
                 raise DataError(f'{self.path}: "{shorten(text)}" in column {column} is not a finite number')
-            found.append(number * factor)
-        if not found:
+            values.append(number * factor)
+        if not values:
             return None
-        return Value(combined(found, of), len(found), min(found), max(found))
+        return Value(combine(values, of), len(values), min(values), max(values))
 
 
-def same(one: str, other: str) -> bool:
+def same(text: str, other: str) -> bool:
     """True if two texts of a table are the same, or the same number."""
-    if one == other:
+    if text == other:
         return True
     try:
-        return float(one) == float(other)
+        return float(text) == float(other)
     except ValueError:
         return False

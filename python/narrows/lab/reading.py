@@ -170,20 +170,25 @@ class _Checked:
         self.schemes: dict[str, str] = raw["schemes"]
         #: The experiments of cases, whose names statements use.
         self.owners: dict[str, str] = {}
-        self.published = self._published()
+        self.published = self._check_published()
 
     def lab(self) -> Lab:
         """The laboratory."""
         raw = self.raw
-        experiments = {name: self._experiment(name, one) for name, one in raw["experiments"].items()}
-        self.cases = list(dict.fromkeys(case for one in experiments.values() for case in one.cases))
-        columns = {name: self._column(name, one, experiments) for name, one in raw["columns"].items()}
+        experiments = {
+            name: self._experiment(name, experiment) for name, experiment in raw["experiments"].items()
+        }
+        self.cases = list(
+            dict.fromkeys(case for experiment in experiments.values() for case in experiment.cases)
+        )
+        columns = {name: self._column(name, column, experiments) for name, column in raw["columns"].items()}
         for key in ("emulated", "ranks"):
             for name in raw[key]:
-                self._known(name, self.schemes, "scheme", key)
+                self._check_known(name, self.schemes, "scheme", key)
         self._file(raw["page"], "page")
         figures = tuple(
-            self._drawing(one, f"figures.{number}", experiments) for number, one in enumerate(raw["figures"])
+            self._drawing(figure, f"figures.{number}", experiments)
+            for number, figure in enumerate(raw["figures"])
         )
         plain: dict[str, Any] = {name: raw[name] for name in _PLAIN}
         listed: dict[str, Any] = {name: tuple(raw[name]) for name in _LISTS}
@@ -194,9 +199,13 @@ class _Checked:
             experiments=experiments,
             columns=columns,
             ranks=tuple(raw["ranks"] or self.schemes),
-            artefacts=tuple(self._artefact(number, one) for number, one in enumerate(raw["artefacts"])),
-            relations=tuple(self._relation(number, one) for number, one in enumerate(raw["relations"])),
-            expect=tuple(self._expectation(number, one) for number, one in enumerate(raw["expect"])),
+            artefacts=tuple(
+                self._artefact(number, artefact) for number, artefact in enumerate(raw["artefacts"])
+            ),
+            relations=tuple(
+                self._relation(number, relation) for number, relation in enumerate(raw["relations"])
+            ),
+            expect=tuple(self._expectation(number, item) for number, item in enumerate(raw["expect"])),
             figures=figures,
             lesson=self._lesson(raw["lesson"], experiments),
             cases=tuple(self.cases),
@@ -206,23 +215,23 @@ class _Checked:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _published(self) -> Published | None:
+    def _check_published(self) -> Published | None:
         named = self.raw["published"]
         if named is None:
             return None
-        found = Published.read(self.folder / named["file"], named["scheme"])
+        result = Published.read(self.folder / named["file"], named["scheme"])
         for name in self.schemes:
-            if name not in found.schemes:
-                hint = did_you_mean(name, found.schemes) or f"; there are {', '.join(found.schemes)}"
+            if name not in result.schemes:
+                hint = did_you_mean(name, result.schemes) or f"; there are {', '.join(result.schemes)}"
                 self._wrong("schemes", f'the published table has no scheme "{shorten(name)}"{hint}')
-        return found
+        return result
 
     def _experiment(self, name: str, raw: dict[str, Any]) -> Experiment:
         at = f"experiments.{name}"
         for scheme in raw["schemes"]:
-            self._known(scheme, self.schemes, "scheme", at)
+            self._check_known(scheme, self.schemes, "scheme", at)
         self._lines(raw["published"], at)
-        cases = {case: Case(case, one["ours"], one["published"]) for case, one in raw["cases"].items()}
+        cases = {case: Case(case, item["ours"], item["published"]) for case, item in raw["cases"].items()}
         for case in cases or [name]:
             if self.owners.setdefault(case, name) != name:
                 self._wrong(
@@ -243,52 +252,56 @@ class _Checked:
 
     def _column(self, name: str, raw: dict[str, Any], experiments: dict[str, Experiment]) -> Column:
         at = f"columns.{name}"
-        for one in raw["experiments"]:
-            self._known(one, experiments, "experiment", at)
+        for experiment in raw["experiments"]:
+            self._check_known(experiment, experiments, "experiment", at)
         values = raw["published"]
         if values is not None:
             if self.published is None:
                 self._wrong(at, "has published values, but the family has no published table")
             else:
-                self._known(values["column"], self.published.columns, "column of the published table", at)
+                self._check_known(
+                    values["column"], self.published.columns, "column of the published table", at
+                )
                 self._lines(values["where"], at)
                 if values["scheme"] is not None:
-                    self._known(values["scheme"], self.published.schemes, "scheme in the published table", at)
+                    self._check_known(
+                        values["scheme"], self.published.schemes, "scheme in the published table", at
+                    )
         made = None if values is None else ValuesOf(**values)
         rest = {key: value for key, value in raw.items() if key not in ("published", "experiments")}
         return Column(name=name, published=made, experiments=tuple(raw["experiments"] or experiments), **rest)
 
     def _artefact(self, number: int, raw: dict[str, Any]) -> Artefact:
         at = f"artefacts.{number}"
-        self._known(raw["column"], self.raw["columns"], "column", at)
+        self._check_known(raw["column"], self.raw["columns"], "column", at)
         self._lines(raw["where"], at)
         return Artefact(**raw)
 
     def _relation(self, number: int, raw: dict[str, Any]) -> Relation:
         at = f"relations.{number}"
-        self._known(raw["column"], self.raw["columns"], "column", at)
+        self._check_known(raw["column"], self.raw["columns"], "column", at)
         sides = [self._side(raw[key], raw["case"], at) for key in ("more", "less")]
         return Relation(raw["says"], raw["column"], sides[0], sides[1], raw["because"])
 
     def _side(self, text: str, case: str | None, at: str) -> tuple[str, str]:
-        scheme, found, named = (part.strip() for part in text.partition("@"))
-        case = named if found else case or (self.cases[0] if len(self.cases) == 1 else "")
-        self._known(scheme, self.schemes, "scheme", at)
-        self._known(case, self.cases, "case", at)
+        scheme, word, named = (part.strip() for part in text.partition("@"))
+        case = named if word else case or (self.cases[0] if len(self.cases) == 1 else "")
+        self._check_known(scheme, self.schemes, "scheme", at)
+        self._check_known(case, self.cases, "case", at)
         return scheme, case
 
     def _expectation(self, number: int, raw: dict[str, Any]) -> Expectation:
         at = f"expect.{number}"
-        self._known(raw["column"], self.raw["columns"], "column", at)
+        self._check_known(raw["column"], self.raw["columns"], "column", at)
         if raw["case"] is not None:
-            self._known(raw["case"], self.cases, "case", at)
+            self._check_known(raw["case"], self.cases, "case", at)
         if raw["at_least"] is None and raw["at_most"] is None:
             self._wrong(at, "limits nothing; write at_least or at_most")
         return Expectation(**raw)
 
     def _drawing(self, raw: dict[str, Any], at: str, experiments: dict[str, Experiment]) -> Drawing:
         name = raw["experiment"] or next(iter(experiments))
-        self._known(name, experiments, "experiment", at)
+        self._check_known(name, experiments, "experiment", at)
         own = experiments.get(name) or next(iter(experiments.values()))
         conditions = self._conditions(raw["conditions"], own.schemes, own.cases, f"{at}.conditions")
         return Drawing(raw["figure"], name, conditions, raw["caption"] or "")
@@ -312,15 +325,15 @@ class _Checked:
         for name, task in raw["tasks"].items():
             at = f"lesson.tasks.{name}"
             questions = tuple(
-                Question(key, **{**one, "options": tuple(one["options"])})
-                for key, one in task["questions"].items()
+                Question(key, **{**question, "options": tuple(question["options"])})
+                for key, question in task["questions"].items()
             )
             if any(asked.name == "predict" for asked in questions):
                 self._wrong(at, "a question may not be called predict, the key of the prediction")
             conditions = self._conditions(task["runs"], tuple(self.schemes), self.cases, f"{at}.runs")
             figures = tuple(
-                self._drawing(one, f"{at}.look.{number}", experiments)
-                for number, one in enumerate(task["look"])
+                self._drawing(item, f"{at}.look.{number}", experiments)
+                for number, item in enumerate(task["look"])
             )
             tasks.append(
                 Task(name, task["do"], task["predict"], conditions, figures, tuple(task["hints"]), questions)
@@ -347,7 +360,7 @@ class _Checked:
     def _wrong(self, path: str, text: str) -> None:
         self.problems.add(self._mark(path), text)
 
-    def _known(self, name: str, known: Any, what: str, path: str) -> None:
+    def _check_known(self, name: str, known: Any, what: str, path: str) -> None:
         if name not in known:
             hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
             self._wrong(path, f'there is no {what} "{shorten(name)}"{hint}')
@@ -357,7 +370,7 @@ class _Checked:
             if self.published is None:
                 self._wrong(path, "names lines of a published table, and the family has none")
             else:
-                self._known(column, self.published.columns, "column of the published table", path)
+                self._check_known(column, self.published.columns, "column of the published table", path)
 
     def _file(self, name: str, path: str) -> None:
         if not (self.folder / name).is_file():

@@ -7,7 +7,7 @@ from pathlib import Path
 from narrows.files import SHIPPED
 from narrows.lab.keys import Key, sections
 from narrows.lab.store import list_families
-from narrows.scenario.reference import cell, filled
+from narrows.scenario.reference import cell, fill_template
 from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
@@ -26,7 +26,7 @@ _TYPES = {
 def markdown() -> str:
     """The whole page."""
     parts = {name: _table(keys) for name, keys in sections().items()}
-    return filled(_TEMPLATE, {**parts, "shipped": _shipped()})
+    return fill_template(_TEMPLATE, {**parts, "shipped": _shipped_labs()})
 
 
 def _table(keys: dict[str, Key]) -> str:
@@ -54,12 +54,12 @@ def _default(key: Key) -> str:
     return f"`{str(key.default).lower() if isinstance(key.default, bool) else key.default}`"
 
 
-def _shipped() -> str:
+def _shipped_labs() -> str:
     from narrows.lab.reading import read
 
     rows = []
-    for one in list_families():
-        if one.origin == SHIPPED:
-            lab = read(one.path)
+    for family in list_families():
+        if family.origin == SHIPPED:
+            lab = read(family.path)
             rows.append((f"`{lab.name}`", "lesson" if lab.lesson else "laboratory", cell(lab.question)))
     return markdown_table(("name", "kind", "question"), rows)

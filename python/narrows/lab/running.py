@@ -74,12 +74,12 @@ def meets(values: dict[str, str], wanted: dict[str, str]) -> bool:
     return all(key in values and _equal(values[key], value) for key, value in wanted.items())
 
 
-def _equal(one: str, other: str) -> bool:
+def _equal(text: str, other: str) -> bool:
     from narrows.scenario.derived import quantity_of
 
-    if one == other:
+    if text == other:
         return True
-    first, second = quantity_of(one), quantity_of(other)
+    first, second = quantity_of(text), quantity_of(other)
     return (
         first is not None and second is not None and (first.kind, first.value) == (second.kind, second.value)
     )
@@ -91,19 +91,19 @@ def _changes(lab: Lab, experiment: Experiment, where: str, quick: bool) -> list[
     schemes = dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes)
     listed = ", ".join(text if text[:1] in "{[" else "'" + text.replace("'", "''") + "'" for text in schemes)
     source = f"{lab.folder}: experiments.{experiment.name}"
-    found = [Override("--where", "where", where), Override(f"{source}.schemes", "schemes", f"[{listed}]")]
-    found += [Override(f"{source}.set.{key}", key, text) for key, text in experiment.set.items()]
+    changes = [Override("--where", "where", where), Override(f"{source}.schemes", "schemes", f"[{listed}]")]
+    changes += [Override(f"{source}.set.{key}", key, text) for key, text in experiment.set.items()]
     if quick:
-        found += [Override(f"{source}.quick.{key}", key, text) for key, text in experiment.quick.items()]
-    return found
+        changes += [Override(f"{source}.quick.{key}", key, text) for key, text in experiment.quick.items()]
+    return changes
 
 
 def columns_of(run: LabRun, experiment: str) -> list[Column]:
     """The columns of an experiment in this run."""
     return [
-        one
-        for one in run.lab.columns.values()
-        if experiment in one.experiments and (one.quick or not run.quick)
+        column
+        for column in run.lab.columns.values()
+        if experiment in column.experiments and (column.quick or not run.quick)
     ]
 
 
@@ -142,9 +142,9 @@ def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
         before = open_run(folder)
         if (before.lab.name, before.where, before.quick) != (lab.name, where, quick):
             raise UsageError(
-                f"{folder} holds another laboratory ({_called(before)}); name another folder with -o"
+                f"{folder} holds another laboratory ({_name(before)}); name another folder with -o"
             )
-    elif folder.is_dir() and any(not one.name.startswith(f".{NOTE}.") for one in folder.iterdir()):
+    elif folder.is_dir() and any(not path.name.startswith(f".{NOTE}.") for path in folder.iterdir()):
         raise UsageError(f"{folder} holds something else; name another folder with -o")
     run = LabRun(folder, lab, where, quick)
     folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
     return run
 
 
-def _called(run: LabRun) -> str:
+def _name(run: LabRun) -> str:
     return f"{run.lab.name}, {run.where}{', quick' if run.quick else ''}"
 
 
@@ -244,14 +244,14 @@ def find_rows(
     ordered = list(dict.fromkeys(bases.values()))
     # The rows of the campaign have the order of the schemes that the experiment was given.
     wanted = list(dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes))
-    found: dict[Pair, list[str]] = {}
+    result: dict[Pair, list[str]] = {}
     for name in experiment.schemes:
         number = wanted.index(lab.scheme_of(name, where))
         base = ordered[number] if number < len(ordered) else None
         for case in experiment.cases.values():
-            found[name, case.name] = [
+            result[name, case.name] = [
                 row["label"]
                 for row in rows
                 if bases[row["label"]] == base and meets(row.get("values") or {}, case.ours)
             ]
-    return found
+    return result

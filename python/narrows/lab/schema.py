@@ -50,13 +50,13 @@ def _section(name: str) -> Schema:
 
 
 def _key(key: Key) -> Schema:
-    found: Schema = {"description": key.doc}
+    result: Schema = {"description": key.doc}
     if key.type == "of":
-        return {**found, **_section(key.section)}
+        return {**result, **_section(key.section)}
     if key.type == "list":
-        return {**found, "type": "array", "items": _section(key.section)}
+        return {**result, "type": "array", "items": _section(key.section)}
     if key.type == "named":
-        return {**found, "type": "object", "minProperties": 1, "additionalProperties": _section(key.section)}
+        return {**result, "type": "object", "minProperties": 1, "additionalProperties": _section(key.section)}
     if key.type == "choice":
-        return {**found, "enum": list(key.choices)}
-    return {**found, **_TYPES[key.type], "examples": [key.example]}
+        return {**result, "enum": list(key.choices)}
+    return {**result, **_TYPES[key.type], "examples": [key.example]}

@@ -53,15 +53,15 @@ class Reader:
     def section(self, mapping: Mapping, name: str) -> dict[str, Any]:
         """A section as plain data, with the default of each missing key."""
         keys = sections()[name]
-        found: dict[str, Any] = {key.name: self._default(key) for key in keys.values()}
+        result: dict[str, Any] = {key.name: self._default(key) for key in keys.values()}
         for key, value in self.problems.known_keys(mapping, keys):
-            with self.problems.noted():
-                found[key] = self._value(value, keys[key])
-        for one in keys.values():
-            if one.required and one.name not in mapping.entries:
-                text = f"the key {one.name} is missing; write for example {one.name}: {one.example}"
+            with self.problems.note():
+                result[key] = self._value(value, keys[key])
+        for item in keys.values():
+            if item.required and item.name not in mapping.entries:
+                text = f"the key {item.name} is missing; write for example {item.name}: {item.example}"
                 self.problems.add(mapping.mark, text)
-        return found
+        return result
 
     def _default(self, key: Key) -> Any:
         if key.default is not None:
@@ -81,7 +81,7 @@ class Reader:
                 for item in _items(value, key.example)
             ]
         if key.type == "named":
-            return self._named(mapping_of(value, key.example), key)
+            return self._read_named(mapping_of(value, key.example), key)
         if key.type == "choice":
             text = _text(value)
             if text not in key.choices:
@@ -90,16 +90,16 @@ class Reader:
             return text
         return getattr(self, f"_{key.type}")(value, key)
 
-    def _named(self, mapping: Mapping, key: Key) -> dict[str, Any]:
+    def _read_named(self, mapping: Mapping, key: Key) -> dict[str, Any]:
         if not mapping.entries:
             raise Wrong(mapping.mark, f"needs at least one, such as {key.example}")
-        found = {}
+        result = {}
         for name, mark, value in mapping:
-            with self.problems.noted():
+            with self.problems.note():
                 if key.section not in _FREE and not NAME.match(name):
                     raise Wrong(mark, f'"{shorten(name)}" is not a name; use letters, digits, "-" and "_"')
-                found[name] = self.section(mapping_of(value, "{...}"), key.section)
-        return found
+                result[name] = self.section(mapping_of(value, "{...}"), key.section)
+        return result
 
     def _text(self, value: Node, _key: Key) -> str:
         return _text(value)
@@ -108,10 +108,10 @@ class Reader:
         return [_text(item) for item in _items(value, key.example)]
 
     def _flag(self, value: Node, _key: Key) -> bool:
-        found = value.flag if isinstance(value, Scalar) else None
-        if found is None:
+        flag = value.flag if isinstance(value, Scalar) else None
+        if flag is None:
             raise Wrong(value.mark, "must be true or false")
-        return found
+        return flag
 
     def _number(self, value: Node, key: Key) -> float:
         quantity = quantity_of(_text(value))
@@ -128,16 +128,16 @@ class Reader:
         return text
 
     def _values(self, value: Node, key: Key) -> dict[str, str]:
-        return {name: _text(one) for name, _, one in mapping_of(value, key.example)}
+        return {name: _text(item) for name, _, item in mapping_of(value, key.example)}
 
     def _choices(self, value: Node, key: Key) -> dict[str, list[str]]:
-        found = {}
-        for name, _, one in mapping_of(value, key.example):
-            listed = one.items if isinstance(one, Sequence) else [one]
-            found[name] = [
+        choices = {}
+        for name, _, sequence in mapping_of(value, key.example):
+            listed = sequence.items if isinstance(sequence, Sequence) else [sequence]
+            choices[name] = [
                 item.text if isinstance(item, Scalar) and item.is_null else _text(item) for item in listed
             ]
-        return found
+        return choices
 
 
 def _text(value: Node) -> str:

@@ -52,17 +52,17 @@ class Submission:
         if self.path.name.endswith(_OBJECT):
             return json.dumps({"bpf": str(self.path.absolute())})
         try:
-            found = yaml.safe_load(read_whole(self.path, "scheme", _LARGEST).decode("utf-8"))
+            result = yaml.safe_load(read_whole(self.path, "scheme", _LARGEST).decode("utf-8"))
         except DataError as error:
             raise DataError(f"{self.path.name}: {error}") from None
         except (UnicodeDecodeError, yaml.YAMLError):
             raise DataError(f"{self.path.name}: is not YAML; write a scheme as scenarios do") from None
-        if not isinstance(found, str | dict):
+        if not isinstance(result, str | dict):
             raise DataError(
                 f"{self.path.name}: is not a scheme; write one as scenarios do: {{scheme: exp, beta: 0.8}}"
             )
         return yaml.safe_dump(
-            found, default_flow_style=True, width=_LARGEST, allow_unicode=True
+            result, default_flow_style=True, width=_LARGEST, allow_unicode=True
         ).removesuffix("...\n")
 
     def runner(self, target: Path) -> Location | None:
@@ -70,7 +70,7 @@ class Submission:
         `target`. Raises `UnavailableError` or `DataError` if it can't be built."""
         if not self.is_crate:
             return None
-        program = _built(self.path, target)
+        program = _build(self.path, target)
         return Location(self.name, [str(program), "in-place-of", PLACEHOLDER], USER)
 
 
@@ -78,24 +78,24 @@ def submissions_in(folder: Path) -> list[Submission]:
     """All in a folder by name; raises `DataError` if there are none, or two of one name."""
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder")
-    found: dict[str, Submission] = {}
+    result: dict[str, Submission] = {}
     for path in sorted(folder.iterdir()):
-        ending = next((one for one in (_OBJECT, _ENTRY) if path.name.endswith(one)), None)
+        ending = next((text for text in (_OBJECT, _ENTRY) if path.name.endswith(text)), None)
         if path.name.startswith(".") or not (ending or (path / _CRATE).is_file()):
             continue
         name = path.name.removesuffix(ending or "")
-        if name in found:
+        if name in result:
             raise DataError(f'{folder}: two submissions are called "{shorten(name)}"; rename one')
-        found[name] = Submission(name, path)
-    if not found:
+        result[name] = Submission(name, path)
+    if not result:
         raise DataError(
             f"{folder}: nobody takes part; a submission is NAME{_ENTRY} with a scheme, NAME{_OBJECT}, or a"
             " crate in the folder NAME"
         )
-    return list(found.values())
+    return list(result.values())
 
 
-def _built(crate: Path, target: Path) -> Path:
+def _build(crate: Path, target: Path) -> Path:
     """The program of a crate."""
     cargo = shutil.which("cargo")
     if cargo is None:
@@ -125,7 +125,7 @@ def _built(crate: Path, target: Path) -> Path:
 
 def _message(line: str) -> dict[str, object]:
     try:
-        found = json.loads(line)
+        result = json.loads(line)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}

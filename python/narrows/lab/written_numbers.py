@@ -25,7 +25,7 @@ def read_number(text: str, unit: str | None) -> list[float]:
         return _values(plain.removesuffix(unit).strip(), unit, is_bare=False)
     if plain.endswith("%"):
         return [value / 100 for value in _values(plain.removesuffix("%").strip(), None, is_bare=False)]
-    return _values(plain, unit, is_bare=True) or _converted(plain, unit)
+    return _values(plain, unit, is_bare=True) or _convert(plain, unit)
 
 
 def _with_point(text: str) -> str:
@@ -50,7 +50,7 @@ def _values(text: str, unit: str | None, *, is_bare: bool) -> list[float]:
     return [value]
 
 
-def _converted(text: str, unit: str | None) -> list[float]:
+def _convert(text: str, unit: str | None) -> list[float]:
     """The value of a number with another unit of the same kind."""
     given, wanted = _quantity(text), _quantity(f"1 {unit}")
     if given is None or wanted is None or given.kind != wanted.kind or not wanted.value:

@@ -32,8 +32,8 @@ _DATA = re.compile(r"\.data-[0-9]{5}-of-[0-9]{5}$")
 def prefix_of(path: Path) -> Path | None:
     """The name that the files of a checkpoint share, if `path` is one of them, that name, or their folder."""
     if path.is_dir():
-        found = sorted(path.glob("*.index"))
-        return found[0].with_suffix("") if len(found) == 1 else None
+        paths = sorted(path.glob("*.index"))
+        return paths[0].with_suffix("") if len(paths) == 1 else None
     if path.suffix == ".index":
         return path.with_suffix("")
     if _DATA.search(path.name):
@@ -59,7 +59,7 @@ def tensors(prefix: Path) -> dict[str, Array]:
     if not 1 <= shards <= 100:
         raise DataError("the index has no header, so it is not a checkpoint")
     files = [_read(prefix.with_name(f"{prefix.name}.data-{n:05}-of-{shards:05}")) for n in range(shards)]
-    found = {}
+    result = {}
     for name, entry in entries:
         if _whole(entry, 1) != _FLOAT:
             continue
@@ -69,10 +69,10 @@ def tensors(prefix: Path) -> dict[str, Array]:
         if len(data) != size or size != 4 * int(np.prod(shape, dtype=object)):
             raise DataError(f"the tensor {name} is cut off, or does not have its shape")
         checksum = entry.get(6, [b""])[0]
-        if isinstance(checksum, bytes) and int.from_bytes(checksum, "little") != masked(crc32c(data)):
+        if isinstance(checksum, bytes) and int.from_bytes(checksum, "little") != mask_checksum(crc32c(data)):
             raise DataError(f"the tensor {name} is damaged: its checksum is another")
-        found[name] = np.frombuffer(data, dtype="<f4").reshape(shape)
-    return found
+        result[name] = np.frombuffer(data, dtype="<f4").reshape(shape)
+    return result
 
 
 def _read(path: Path) -> bytes:
@@ -113,12 +113,12 @@ def _table(content: bytes) -> list[tuple[bytes, bytes]]:
     _, at = varint(footer, at)
     offset, at = varint(footer, at)
     size, _ = varint(footer, at)
-    found = []
+    table = []
     for _, handle in _block(content, offset, size):
         offset, at = varint(handle, 0)
         size, _ = varint(handle, at)
-        found += _block(content, offset, size)
-    return found
+        table += _block(content, offset, size)
+    return table
 
 
 def _block(content: bytes, offset: int, size: int) -> list[tuple[bytes, bytes]]:
@@ -128,12 +128,12 @@ def _block(content: bytes, offset: int, size: int) -> list[tuple[bytes, bytes]]:
         raise DataError("the index is cut off")
     if trailer[0] != 0:
         raise DataError("the index is compressed, which checkpoints of TensorFlow are not")
-    if int.from_bytes(trailer[1:], "little") != masked(crc32c(block + trailer[:1])):
+    if int.from_bytes(trailer[1:], "little") != mask_checksum(crc32c(block + trailer[:1])):
         raise DataError("the index is damaged: its checksum is another")
     restarts = int.from_bytes(block[-4:], "little")
     end = size - 4 * (restarts + 1)
     at, key = 0, b""
-    found = []
+    pairs = []
     while at < end:
         shared, at = varint(block, at)
         own, at = varint(block, at)
@@ -141,9 +141,9 @@ def _block(content: bytes, offset: int, size: int) -> list[tuple[bytes, bytes]]:
         if shared > len(key) or at + own + length > end:
             raise DataError("the index is damaged: a key does not follow from the one before")
         key = key[:shared] + block[at : at + own]
-        found.append((key, block[at + own : at + own + length]))
+        pairs.append((key, block[at + own : at + own + length]))
         at += own + length
-    return found
+    return pairs
 
 
 @lru_cache(maxsize=1)
@@ -164,6 +164,6 @@ def crc32c(data: bytes) -> int:
     return value ^ 0xFFFFFFFF
 
 
-def masked(checksum: int) -> int:
+def mask_checksum(checksum: int) -> int:
     """As LevelDB stores checksums, since those of data with checksums inside would be poor."""
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

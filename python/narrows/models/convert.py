@@ -8,7 +8,7 @@ from pathlib import Path
 from narrows.errors import DataError
 from narrows.files import read_whole
 from narrows.models import checkpoint, networks, remy
-from narrows.models.format import FORMER, SUFFIX, former, is_model, summary, told, write
+from narrows.models.format import FORMER, SUFFIX, describe_origin, former, is_model, summary, write
 from narrows.text import printable
 
 #: Checkpoints of a folder that a message names.
@@ -53,13 +53,13 @@ def convert(path: Path) -> bytes:
 def read(path: Path) -> bytes:
     """The content of a file that may be a model."""
     if path.is_dir():
-        found = [printable(one.name) for one in sorted(path.glob("*.index"))]
-        if not found:
+        texts = [printable(place.name) for place in sorted(path.glob("*.index"))]
+        if not texts:
             raise DataError(
                 f"{path}: is a folder without a checkpoint (NAME.index); name the file of a model"
             )
-        listed = ", ".join([*found[:_SHOWN], "..."] if len(found) > _SHOWN else found)
-        raise DataError(f"{path}: has {len(found)} checkpoints; name one of them: {listed}")
+        listed = ", ".join([*texts[:_SHOWN], "..."] if len(texts) > _SHOWN else texts)
+        raise DataError(f"{path}: has {len(texts)} checkpoints; name one of them: {listed}")
     try:
         return read_whole(path, "model")
     except DataError as error:
@@ -69,4 +69,4 @@ def read(path: Path) -> bytes:
 def _notes(what: str, name: str, content: bytes) -> dict[str, str]:
     """Where a model came from."""
     digest = hashlib.sha256(content).hexdigest()
-    return {"source": told({"format": what, "file": printable(name), "sha256": digest})}
+    return {"source": describe_origin({"format": what, "file": printable(name), "sha256": digest})}

@@ -68,21 +68,21 @@ def summary(content: bytes) -> Summary:
     from safetensors import SafetensorError, deserialize
 
     try:
-        found = deserialize(content)  # type: ignore[no-untyped-call]
+        result = deserialize(content)  # type: ignore[no-untyped-call]
     except SafetensorError as error:
         raise DataError(f"it is not a model file: {printable(shorten(str(error), 80))}") from None
     metadata = json.loads(content[_LENGTH : _data_start(content)]).get("__metadata__") or {}
     kind = metadata.pop("kind", None)
     if kind is None or not _KIND.fullmatch(kind):
         raise DataError(f"its metadata has no kind of a model, but {shorten(json.dumps(kind), 40)}")
-    for name, one in found:
-        if not _ARRAY.fullmatch(name) or 0 in one["shape"]:
+    for name, item in result:
+        if not _ARRAY.fullmatch(name) or 0 in item["shape"]:
             raise DataError(
                 f"its header describes no array that models have: {shorten(json.dumps(name), 40)}"
             )
     return Summary(
         kind,
-        tuple((name, one["dtype"].lower(), tuple(one["shape"])) for name, one in sorted(found)),
+        tuple((name, item["dtype"].lower(), tuple(item["shape"])) for name, item in sorted(result)),
         metadata,
     )
 
@@ -102,9 +102,9 @@ def former(content: bytes) -> tuple[str, dict[str, Array], dict[str, str]]:
     try:
         header = json.loads(content[start : start + length])
         kind, at = str(header.pop("kind")), start + length
-        for one in header.pop("arrays"):
-            values = np.frombuffer(content, _FORMER_TYPES[one["type"]], math.prod(one["shape"]), at)
-            arrays[str(one["name"])] = values.reshape(one["shape"])
+        for item in header.pop("arrays"):
+            values = np.frombuffer(content, _FORMER_TYPES[item["type"]], math.prod(item["shape"]), at)
+            arrays[str(item["name"])] = values.reshape(item["shape"])
             at += values.nbytes
         source = header.pop("source", None)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
@@ -113,10 +113,10 @@ def former(content: bytes) -> tuple[str, dict[str, Array], dict[str, str]]:
         raise DataError("its header has names that models do not have")
     if at != len(content):
         raise DataError(f"it has {len(content) - at} bytes after its last array")
-    return kind, arrays, {} if source is None else {"source": told(source)}
+    return kind, arrays, {} if source is None else {"source": describe_origin(source)}
 
 
-def told(source: object) -> str:
+def describe_origin(source: object) -> str:
     """Where a model came from, as a note."""
     if not isinstance(source, dict):
         return printable(str(source))

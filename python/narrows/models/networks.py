@@ -22,20 +22,20 @@ def arrays(prefix: Path) -> tuple[str, dict[str, Array]]:
     """Kind and arrays of the network in a checkpoint; raises `DataError` if there is none."""
     every = tensors(prefix)
     shared = {name: tensor for name, tensor in every.items() if name.startswith(_SHARED)} or every
-    found: dict[str, Array] = {}
+    result: dict[str, Array] = {}
     for name, tensor in shared.items():
         if match := _OUTPUT.search(name):
-            found["output_weights" if match["part"] == "weights" else "output_bias"] = tensor
+            result["output_weights" if match["part"] == "weights" else "output_bias"] = tensor
         elif match := _LAYER.search(name):
-            found[f"{match['part']}{int(match['index'] or 0)}"] = tensor
-    if "kernel0" not in found or "output_weights" not in found:
+            result[f"{match['part']}{int(match['index'] or 0)}"] = tensor
+    if "kernel0" not in result or "output_weights" not in result:
         listed = ", ".join(sorted(every)) or "nothing"
         raise DataError(f"the checkpoint has no network of LSTM cells with an output; it has {listed}")
-    units = found["output_weights"].shape[0]
-    inputs = found["kernel0"].shape[0] - units
+    units = result["output_weights"].shape[0]
+    inputs = result["kernel0"].shape[0] - units
     if inputs not in KINDS:
         raise DataError(
             f"its network has {inputs} inputs; Indigo's have 9 and Muses' 11, and others are not known"
         )
-    order = sorted(found, key=lambda name: (not name.startswith("output"), name[-1], name))
-    return KINDS[inputs], {name: found[name] for name in order}
+    order = sorted(result, key=lambda name: (not name.startswith("output"), name[-1], name))
+    return KINDS[inputs], {name: result[name] for name in order}

@@ -73,21 +73,21 @@ def parse(content: bytes, shape: Shape, level: int = 0) -> Message:
     """A message in the binary form."""
     if level > MOST_LEVELS:
         raise DataError(f"its messages lie more than {MOST_LEVELS} levels within each other")
-    found: Message = {}
-    nested, doubles, signed = (set(one.values()) for one in (shape.messages, shape.doubles, shape.signed))
+    result: Message = {}
+    nested, doubles, signed = (set(entry.values()) for entry in (shape.messages, shape.doubles, shape.signed))
     for number, wire, value in fields(content):
         if number in nested and wire == BYTES:
             assert isinstance(value, bytes)
-            found.setdefault(number, []).append(parse(value, shape, level + 1))
+            result.setdefault(number, []).append(parse(value, shape, level + 1))
         elif number in doubles and wire == FIXED64:
             assert isinstance(value, bytes)
-            found.setdefault(number, []).append(struct.unpack("<d", value)[0])
+            result.setdefault(number, []).append(struct.unpack("<d", value)[0])
         elif number in signed and wire == VARINT:
             assert isinstance(value, int)
-            found.setdefault(number, []).append(value >> 1 if value % 2 == 0 else -(value >> 1) - 1)
+            result.setdefault(number, []).append(value >> 1 if value % 2 == 0 else -(value >> 1) - 1)
         elif number in nested | doubles | signed:
             raise DataError(f"its field {number} is of another type than expected")
-    return found
+    return result
 
 
 _TOKEN = re.compile(r"\s*(?:#[^\n]*\s*)*([A-Za-z_][A-Za-z_0-9]*|[-+.0-9][-+.0-9A-Za-z]*|[{}:<>,;]|\Z)")
@@ -115,10 +115,10 @@ def _message(tokens: Iterator[str], shape: Shape | None, end: str, level: int) -
     """The fields up to the token `end`; without a shape they are skipped."""
     if level > MOST_LEVELS:
         raise DataError(f"its messages lie more than {MOST_LEVELS} levels within each other")
-    found: Message = {}
+    message: Message = {}
     for name in tokens:
         if name == end:
-            return found
+            return message
         if name in (",", ";"):
             continue
         if not name or not (name[0].isalpha() or name[0] == "_"):
@@ -132,15 +132,15 @@ def _message(tokens: Iterator[str], shape: Shape | None, end: str, level: int) -
             number = shape.messages.get(name) if shape else None
             inner = _message(tokens, shape if number else None, "}" if token == "{" else ">", level + 1)
             if number:
-                found.setdefault(number, []).append(inner)
+                message.setdefault(number, []).append(inner)
             continue
         if shape is None:
             continue
         try:
             if name in shape.doubles:
-                found.setdefault(shape.doubles[name], []).append(float(token))
+                message.setdefault(shape.doubles[name], []).append(float(token))
             elif name in shape.signed:
-                found.setdefault(shape.signed[name], []).append(int(token))
+                message.setdefault(shape.signed[name], []).append(int(token))
         except ValueError:
             raise DataError(f'its field {name} has the value "{token}", which is not a number') from None
     raise DataError("it ends too early")

@@ -71,15 +71,15 @@ def arrays(content: bytes) -> dict[str, Array]:
 
 def _leaves(tree: Message) -> list[tuple[Message, Message]]:
     """All leaves in the order of the tree, each with its box."""
-    found: list[tuple[Message, Message]] = []
+    leaves: list[tuple[Message, Message]] = []
     for leaf in tree.get(_LEAF, ()):
         domains = [*leaf.get(_LEAF_DOMAIN, ()), *leaf.get(_DOMAIN, ()), *tree.get(_DOMAIN, ())]
         if not domains:
             raise DataError("it has a rule without a domain")
-        found.append((leaf, domains[0]))
+        leaves.append((leaf, domains[0]))
     for child in tree.get(_CHILDREN, ()):
-        found += _leaves(child)
-    return found
+        leaves += _leaves(child)
+    return leaves
 
 
 def _rule(leaf: Message, domain: Message) -> tuple[list[float], list[float], int, float, float]:

@@ -61,7 +61,7 @@ def user_folder() -> Path:
     return data_folder() / "models"
 
 
-def installed() -> list[Installed]:
+def list_models() -> list[Installed]:
     """The models in the user's folder, by name."""
     folder = user_folder()
     if not folder.is_dir():
@@ -89,7 +89,7 @@ def describe(path: Path) -> Installed:
 
 def names_of_kind(kind: str) -> tuple[str, ...]:
     """The names of the installed models of a kind."""
-    fitting = (one.name for one in installed() if one.summary and one.summary.kind == kind)
+    fitting = (model.name for model in list_models() if model.summary and model.summary.kind == kind)
     return tuple(name for name in fitting if _NAME.fullmatch(name))
 
 
@@ -121,7 +121,7 @@ def load(path: Path) -> tuple[str, bytes]:
 
 def how_to_add(name: str) -> str:
     """Why a name that is not installed can't be used, and what helps."""
-    known = [one.name for one in installed()]
+    known = [model.name for model in list_models()]
     hint = did_you_mean(name, known)
     former = user_folder() / f"{name}.model"
     where = former if former.is_file() else "PATH (docs/guide/models.md says where models are published)"
@@ -155,7 +155,7 @@ def remove(name: str) -> Path:
     try:
         path.unlink()
     except FileNotFoundError:
-        known = [one.name for one in installed()]
+        known = [model.name for model in list_models()]
         hint = did_you_mean(name, known) or "; narrows models list shows those that are"
         raise DataError(f'no model "{name}" is installed{hint}') from None
     except OSError as error:

@@ -103,10 +103,10 @@ def read_source(path: Path, raw: Path | None = None, wanted: list[str] | None = 
     """Looks at a data folder, and at a folder of raw logs if they are elsewhere."""
     metadata, written = _metadata(path)
     runs = _runs(path, raw)
-    found = sorted({scheme for scheme, _ in runs})
+    texts = sorted({scheme for scheme, _ in runs})
     schemes = [str(name) for name in metadata.get("cc_schemes") or []]
-    schemes += [name for name in found if name not in schemes]
-    if not found:
+    schemes += [name for name in texts if name not in schemes]
+    if not texts:
         raise DataError(
             f"{path}: has no logs of Pantheon's tunnel (SCHEME_datalink_runN.log, or raw logs ending in"
             " .log.egress and .log.ingress); with --raw they may lie in another folder"
@@ -174,12 +174,12 @@ def _not_for_records(content: Any) -> str | None:
     """Why a value of the metadata can't be kept; `json` reads more than may be written."""
     level = [content]
     for _ in range(MOST_LEVELS):
-        for one in level:
-            if isinstance(one, str) and _LONE.search(one):
+        for text in level:
+            if isinstance(text, str) and _LONE.search(text):
                 return "has half a character (a lone surrogate), which records can't hold"
-            if isinstance(one, int | float) and not -(2**63) <= one < 2**63:
+            if isinstance(text, int | float) and not -(2**63) <= text < 2**63:
                 return "is not a number that records can tell"
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for item in level for inner in _inside(item)]
     return _TOO_DEEP if level else None
 
 

@@ -37,8 +37,8 @@ class Stats:
     @property
     def offsets(self) -> dict[str, int] | None:
         """The offsets of both sides; Pantheon uses them only if it has both."""
-        found = dict(self.offsets_ns)
-        return found if len(found) == 2 else None
+        result = dict(self.offsets_ns)
+        return result if len(result) == 2 else None
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _offset(file: Path, number: int, text: str) -> int:
 
 def numbers_of(block: str) -> dict[str, Printed]:
     """The numbers in a block of statistics, by flow; `all` for the total."""
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     current = "all"
     kinds = (("throughput_mbps", _THROUGHPUT), ("delay_p95_ms", _DELAY), ("loss_percent", _LOSS))
     for line in block.splitlines():
@@ -105,5 +105,5 @@ def numbers_of(block: str) -> dict[str, Printed]:
             current = match[1]
         for name, pattern in kinds:
             if match := pattern.match(line):
-                found.setdefault(current, {})[name] = float(match[1])
-    return {flow: Printed(**values) for flow, values in found.items()}
+                result.setdefault(current, {})[name] = float(match[1])
+    return {flow: Printed(**values) for flow, values in result.items()}

@@ -33,8 +33,8 @@ def summarise(scheme: str, records: Iterable[dict[str, Any]]) -> list[Line]:
     The numbers are rounded as Pantheon prints them before their mean is taken, since that is what it does.
     """
     kept = [record.get("pantheon") or {} for record in records]
-    blocks = [numbers_of(one["text"]) for one in kept if one.get("text") and not one.get("refused")]
-    flows = sorted({flow for one in kept for flow in _flows(one)}, key=int)
+    blocks = [numbers_of(entry["text"]) for entry in kept if entry.get("text") and not entry.get("refused")]
+    flows = sorted({flow for entry in kept for flow in _flows(entry)}, key=int)
     return [_line(scheme, flow, len(blocks), blocks) for flow in [*flows, "all"]]
 
 
@@ -43,12 +43,12 @@ def _flows(kept: dict[str, Any]) -> list[str]:
 
 
 def _line(scheme: str, flow: str, runs: int, blocks: list[dict[str, Printed]]) -> Line:
-    found = [block[flow] for block in blocks if flow in block]
+    result = [block[flow] for block in blocks if flow in block]
     return Line(
         scheme,
         flow,
         runs,
-        mean([one.throughput_mbps for one in found if one.throughput_mbps is not None]),
-        mean([one.delay_p95_ms for one in found if one.delay_p95_ms is not None]),
-        mean([one.loss_percent for one in found if one.loss_percent is not None]),
+        mean([item.throughput_mbps for item in result if item.throughput_mbps is not None]),
+        mean([item.delay_p95_ms for item in result if item.delay_p95_ms is not None]),
+        mean([item.loss_percent for item in result if item.loss_percent is not None]),
     )

@@ -125,36 +125,36 @@ def build(program: Program, tell: Tell) -> Build:
     return Build(program.name, BUILT, folder, about)
 
 
-def in_words(one: Build) -> str:
+def in_words(build: Build) -> str:
     """The outcome, in a line."""
-    if one.folder is None:
-        verb = "installed" if one.state == BUILT else "is installed"
-        packages = ", ".join(f"{name} {version}" for name, version in one.about["packages"].items())
-        return f"{one.name}: {verb}: {packages}"
-    took = f"built in {one.about['seconds']:.0f} s" if one.state == BUILT else "is built"
-    return f"{one.name}: {took}, with {one.about['tool']}, in {one.folder}"
+    if build.folder is None:
+        verb = "installed" if build.state == BUILT else "is installed"
+        packages = ", ".join(f"{name} {version}" for name, version in build.about["packages"].items())
+        return f"{build.name}: {verb}: {packages}"
+    took = f"built in {build.about['seconds']:.0f} s" if build.state == BUILT else "is built"
+    return f"{build.name}: {took}, with {build.about['tool']}, in {build.folder}"
 
 
 def _about(folder: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(read_text(folder / ABOUT))
-        missing = [name for name in found["files"] if not (folder / name).is_file()]
+        result: dict[str, Any] = json.loads(read_text(folder / ABOUT))
+        missing = [name for name in result["files"] if not (folder / name).is_file()]
     except (OSError, ValueError, KeyError, TypeError):
         missing = [ABOUT]
     if missing:
         raise DataError(f"{folder} lacks {missing[0]}; remove the folder, and build it again")
-    return found
+    return result
 
 
 def _hashes(place: Path) -> dict[str, str]:
     """SHA-256 of what was made, by paths; what was installed has hashes in lock files."""
-    found = {}
+    hashes = {}
     for path in sorted(place.rglob("*")):
         inner = path.relative_to(place)
         if inner.parts[0] not in _INSTALLED and path.is_file() and not path.is_symlink():
             with open_regular(path) as stream:
-                found[str(inner)] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return found
+                hashes[str(inner)] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return hashes
 
 
 def _move(place: Path, folder: Path) -> None:
@@ -256,8 +256,8 @@ def _make(name: str, recipe: Recipe, place: Path, tools: _Tools) -> None:
         options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-v", "-o", f"{place / 'bin'}/"]
         tools.run([_tool(name, GO), "build", "-C", str(sources), *options, "."], folder, settings)
     elif recipe.kind == NPM:
-        for one in LOCKED[NPM]:
-            shutil.copy(sources / one, place)
+        for text in LOCKED[NPM]:
+            shutil.copy(sources / text, place)
         options = ["--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
         tools.run([_tool(name, NPM), "ci", *options], place)
     else:
@@ -292,8 +292,8 @@ def _version_of(kind: str) -> str:
 
 def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
     """Installs missing Debian packages."""
-    found = _installed(recipe.packages)
-    missing = [one for one in recipe.packages if one not in found]
+    result = _installed_versions(recipe.packages)
+    missing = [package for package in recipe.packages if package not in result]
     state = THERE
     if missing:
         tool = _tool(name, DEBIAN)
@@ -312,12 +312,12 @@ def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
             tools.run([tool, "update", "-q"], folder, settings)
             options = ["install", "-q", "-y", "--no-install-recommends"]
             tools.run([tool, *options, *missing], folder, settings)
-        state, found = BUILT, _installed(recipe.packages)
-    about = {"format": FORMAT, "kind": DEBIAN, "packages": found}
+        state, result = BUILT, _installed_versions(recipe.packages)
+    about = {"format": FORMAT, "kind": DEBIAN, "packages": result}
     return Build(name, state, None, about)
 
 
-def _installed(packages: tuple[str, ...]) -> dict[str, str]:
+def _installed_versions(packages: tuple[str, ...]) -> dict[str, str]:
     """The versions of those packages that are installed."""
     if shutil.which("dpkg-query") is None:
         return {}

@@ -50,8 +50,8 @@ class Trial:
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         reasons = list(self.reasons)
-        found = {"scheme": self.scheme, "verdict": self.verdict, "reasons": reasons, "seen": self.seen}
-        return {**found, "reported": self.reported} if self.reported else found
+        result = {"scheme": self.scheme, "verdict": self.verdict, "reasons": reasons, "seen": self.seen}
+        return {**result, "reported": self.reported} if self.reported else result
 
 
 def check(program: Program, variant: str, progress: Callable[[float], None]) -> Trial:
@@ -75,22 +75,22 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
                 raise UnavailableError(outcome.message)
             return Trial(scheme, "failed", (outcome.message or "it was interrupted",), {})
         run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-        reported = _reported(out)
+        reported = _describe_reports(out)
     reasons = tuple(reason["text"] for reason in run["reasons"])
     return Trial(scheme, run["verdict"], reasons, run["flows"][0].get("program", {}), reported)
 
 
-def _reported(record: Path) -> dict[str, str]:
+def _describe_reports(record: Path) -> dict[str, str]:
     """The reports of the program of flow 1, in words."""
     flow = MeasuredFlow(flow="1", scheme=None, metrics={})
     measured = Measured(flows=[flow], absent={})
     described = [*program_reports.add([(record, measured)]), *players.add([(record, measured)])]
-    found = {}
+    reports = {}
     for metric in described:
         value = flow.metrics[metric.name]
         shown = "" if value is None else f"{value * metric.show_scale:.6g} {metric.show_unit}".strip()
-        found[metric.name] = shown or f"N/A: {measured.absent['1'][metric.name]}"
-    return found
+        reports[metric.name] = shown or f"N/A: {measured.absent['1'][metric.name]}"
+    return reports
 
 
 def in_words(trial: Trial) -> list[str]:
@@ -109,7 +109,7 @@ def in_words(trial: Trial) -> list[str]:
     first = trial.seen["first_data_ns"]
     begins = f"; the first after {first / 1e6:.0f} ms" if first is not None else ""
     lines.append(f"  data       {data} to {other}: {_amount(there)}{begins}; back: {_amount(back)}")
-    listed = [_conversation(one, data) for one in traffic["conversations"]]
+    listed = [_conversation(conversation, data) for conversation in traffic["conversations"]]
     lines.append(f"  ports      {', '.join(listed) or 'none'}")
     lines += [f"  reports    {name}: {words}" for name, words in trial.reported.items()]
     for process in (trial.seen[LISTENER], trial.seen[CONNECTOR]):
@@ -141,8 +141,8 @@ def _amount(sent: dict[str, Any]) -> str:
     return f"{sent['packets']} packets, {sent['payload_bytes'] / 1e3:.1f} kB of payload"
 
 
-def _conversation(one: dict[str, Any], data: str) -> str:
-    protocol = PROTOCOLS.get(one["protocol"], f"protocol {one['protocol']}")
-    ports = (one["sender_port"], one["receiver_port"])
+def _conversation(entry: dict[str, Any], data: str) -> str:
+    protocol = PROTOCOLS.get(entry["protocol"], f"protocol {entry['protocol']}")
+    ports = (entry["sender_port"], entry["receiver_port"])
     port = ports[1] if data == CONNECTOR else ports[0]
     return f"{protocol} {ports[0]} to {ports[1]}" if port else protocol

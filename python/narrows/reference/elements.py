@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.reference.examples import BOTTLENECK, FAMILIES, Example
-from narrows.scenario.reference import allowed, cell, filled, parameters, short_form
+from narrows.scenario.reference import allowed_values, cell, fill_template, parameters, short_form
 from narrows.text import markdown_table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def markdown(registry: Registry) -> str:
     for family in _KEYS:
         entries = _family(registry, family).values()
         parts[family] = "".join(_section(entry, family) for entry in entries)
-    return filled(_TEMPLATE, parts)
+    return fill_template(_TEMPLATE, parts)
 
 
 def _settings(registry: Registry) -> str:
@@ -45,7 +45,7 @@ def _settings(registry: Registry) -> str:
         sysctl, mirrored = known[param.name]["sysctl"], known[param.name]["mirrored"]
         row = (
             f"`{param.name}`",
-            allowed(param),
+            allowed_values(param),
             cell(known[param.name]["doc"]),
             f"`{sysctl}`" if sysctl else "of the sockets or the device",
             cell(mirrored) if mirrored else "no effect",
@@ -57,8 +57,8 @@ def _settings(registry: Registry) -> str:
 
 
 def _family(registry: Registry, family: str) -> dict[str, Entry]:
-    found: dict[str, Entry] = getattr(registry, family)
-    return found
+    result: dict[str, Entry] = getattr(registry, family)
+    return result
 
 
 def _section(entry: Entry, family: str) -> str:
@@ -154,10 +154,10 @@ def _rate(example: Example, title: str) -> str:
 
 
 def _traffic(example: Example, title: str) -> str:
-    from narrows.reference.probe import offered
+    from narrows.reference.probe import offered_load
     from narrows.reference.svg import Picture, round_up
 
-    starts, rates = offered(example.written, round(example.seconds), example.bin_ms)
+    starts, rates = offered_load(example.written, round(example.seconds), example.bin_ms)
     edges = [*starts.tolist(), float(starts[-1]) + example.bin_ms / 1000]
     top = round_up(float(rates.max()) / 1e6 * 1.05)
     drawn = Picture(example.seconds, top, "time (s)", "Mbit/s", title)

@@ -49,8 +49,10 @@ _COMMON: dict[str, dict[str, Any]] = {
 
 def _example(entry: dict[str, Any]) -> Example:
     streams = [
-        Stream(**{**one, "spans_s": tuple(map(tuple, one["spans_s"])), "ecn": ECN[one.get("ecn", "Not-ECT")]})
-        for one in entry.get("load", ())
+        Stream(
+            **{**item, "spans_s": tuple(map(tuple, item["spans_s"])), "ecn": ECN[item.get("ecn", "Not-ECT")]}
+        )
+        for item in entry.get("load", ())
     ]
     return Example(**{**entry, "load": Load(tuple(streams)), "changes": tuple(entry.get("changes", ()))})
 

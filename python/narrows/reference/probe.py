@@ -110,7 +110,7 @@ def play(element: str, packets: Packets, changes: list[dict[str, Any]] | None = 
     )
 
 
-def offered(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def offered_load(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The load of a flow with this traffic over 20 Mbit/s: starts of bins (s) and bit/s."""
     from narrows.scenario import cells_of
 

@@ -113,13 +113,13 @@ class Picture:
 
 def _runs(values: list[int]) -> list[tuple[int, int]]:
     """Neighbours (at most two apart) as runs."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for value in values:
-        if found and value - found[-1][1] <= 2:
-            found[-1] = (found[-1][0], value)
+        if runs and value - runs[-1][1] <= 2:
+            runs[-1] = (runs[-1][0], value)
         else:
-            found.append((value, value))
-    return found
+            runs.append((value, value))
+    return runs
 
 
 def _step(top: float) -> float:

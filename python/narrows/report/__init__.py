@@ -99,16 +99,16 @@ def plot(
         for value in ([given] if isinstance(given, str) else given)
     ]
     chosen = Choice(
-        _listed(campaigns), figure, _names(schemes), _names(runs), tuple(flows or ()), tuple(values)
+        _list(campaigns), figure, _names(schemes), _names(runs), tuple(flows or ()), tuple(values)
     )
     return compose(chosen, Options(width_mm, height_mm, font_pt, x, y)).figure
 
 
-def _listed(given: Place | Sequence[Place]) -> tuple[Path, ...]:
+def _list(given: Place | Sequence[Place]) -> tuple[Path, ...]:
     one = isinstance(given, str | PathLike) or hasattr(given, "path")
     several: Any = [given] if one else given
     return tuple(Path(getattr(place, "path", place)) for place in several)
 
 
 def _names(given: Sequence[str | int] | None) -> tuple[str, ...]:
-    return tuple(str(one) for one in given or ())
+    return tuple(str(item) for item in given or ())

@@ -46,7 +46,7 @@ class Account:
         """For a caption."""
         text = f"Of {plural(self.runs, 'valid run')}: {self.statistic}."
         for flaw in _SAYS:
-            own = [one for one in self.flawed if one.flaw == flaw]
+            own = [item for item in self.flawed if item.flaw == flaw]
             if own:
                 text += f" {_sentence(own, flaw)}"
         return text
@@ -56,7 +56,7 @@ class Account:
         return {
             "runs_shown": self.runs,
             "statistic": self.statistic,
-            **{flaw: [one.to_json() for one in self.flawed if one.flaw == flaw] for flaw in _SAYS},
+            **{flaw: [item.to_json() for item in self.flawed if item.flaw == flaw] for flaw in _SAYS},
         }
 
 
@@ -66,28 +66,28 @@ def of_campaign(data: Campaign, statistic: str) -> Account:
         return _of_sweep(data, statistic)
     valid = sum(run.valid for run in data.runs)
     skipped = [
-        Flawed(str(one.get("scheme")), MISSING, (str(one.get("reason") or "it was skipped"),))
-        for one in data.skipped
+        Flawed(str(entry.get("scheme")), MISSING, (str(entry.get("reason") or "it was skipped"),))
+        for entry in data.skipped
     ]
-    return Account(valid, statistic, (*flawed(data.runs), *skipped))
+    return Account(valid, statistic, (*flawed_runs(data.runs), *skipped))
 
 
 def of_runs(runs: Sequence[Run], statistic: str) -> Account:
     """The account of a figure of single runs."""
-    return Account(sum(run.valid for run in runs), statistic, tuple(flawed(runs)))
+    return Account(sum(run.valid for run in runs), statistic, tuple(flawed_runs(runs)))
 
 
-def flawed(runs: Iterable[Run]) -> list[Flawed]:
+def flawed_runs(runs: Iterable[Run]) -> list[Flawed]:
     """The runs that are not simply `ok`."""
-    found = []
+    result = []
     for run in runs:
         flaw = _flaw(run)
         if flaw is None:
             continue
         own = [reason.text for reason in run.reasons if reason.severity in (flaw, "failed")]
         reasons = own or [reason.text for reason in run.reasons]
-        found.append(Flawed(run.cell, flaw, tuple(reasons or [f"the run is {run.outcome}"])))
-    return found
+        result.append(Flawed(run.cell, flaw, tuple(reasons or [f"the run is {run.outcome}"])))
+    return result
 
 
 def _flaw(run: Run) -> str | None:
@@ -103,27 +103,27 @@ def _of_sweep(data: Campaign, statistic: str) -> Account:
 
     table = SweepFolder.read(data.folder).table(["cell", "flow", "verdict", "reasons"])
     whole = table.filter(pc.is_null(table["flow"])).to_pydict()
-    found, valid = [], 0
+    result, valid = [], 0
     for cell, verdict, reasons in zip(whole["cell"], whole["verdict"], whole["reasons"], strict=True):
         if verdict != INVALID:
             valid += 1
         if verdict in (DEGRADED, INVALID):
-            found.append(Flawed(str(cell), verdict, (str(reasons or "no reason was recorded"),)))
-    return Account(valid, statistic, tuple(found))
+            result.append(Flawed(str(cell), verdict, (str(reasons or "no reason was recorded"),)))
+    return Account(valid, statistic, tuple(result))
 
 
-def _sentence(found: Sequence[Flawed], flaw: str) -> str:
+def _sentence(flaweds: Sequence[Flawed], flaw: str) -> str:
     """`2 runs are judged degraded: the emulator was late (cubic-r1, cubic-r2).` Reasons that differ in their
     numbers alone are said once."""
     groups: dict[str, tuple[str, list[str]]] = {}
-    for one in found:
-        for reason in one.reasons[:1]:
-            groups.setdefault(re.sub(r"[0-9][0-9.,]*", "#", reason), (reason, []))[1].append(one.cell)
+    for item in flaweds:
+        for reason in item.reasons[:1]:
+            groups.setdefault(re.sub(r"[0-9][0-9.,]*", "#", reason), (reason, []))[1].append(item.cell)
     parts = [f"{text.rstrip('. ')} ({_some(cells)})" for text, cells in list(groups.values())[:_REASONS]]
     if len(groups) > _REASONS:
         parts.append(f"{plural(len(groups) - _REASONS, 'more reason')}")
-    verb = "is" if len(found) == 1 else "are"
-    return f"{plural(len(found), 'run')} {verb} {_SAYS[flaw]}: {'; '.join(parts)}."
+    verb = "is" if len(flaweds) == 1 else "are"
+    return f"{plural(len(flaweds), 'run')} {verb} {_SAYS[flaw]}: {'; '.join(parts)}."
 
 
 def _some(names: Sequence[str]) -> str:

@@ -72,13 +72,13 @@ def answer(campaign: Campaign, compared: Comparison | str | None = None) -> Answ
         why = f"the campaign {why}" if why.startswith("has ") else why
         values = [_alone(campaign, row, medians) for row in rows[:_MOST_ALONE]]
         return Answer([*values, f"No order of the schemes is shown: {why}.", caveat])
-    leaders = [one for one in leaders_of(compared, metrics) if len(one.medians) > 1]
-    if not any(one.first for one in leaders):
+    leaders = [item for item in leaders_of(compared, metrics) if len(item.medians) > 1]
+    if not any(leader.first for leader in leaders):
         return Answer([_nothing(campaign, rows), caveat], leaders)
     sentences = [
         _sentence(campaign, metric, own)
         for metric in metrics
-        if (own := [one for one in leaders if one.metric == metric and one.first])
+        if (own := [leader for leader in leaders if leader.metric == metric and leader.first])
     ]
     return Answer([*sentences, *_limits(compared, leaders), caveat], leaders)
 
@@ -91,12 +91,12 @@ def _metrics(campaign: Campaign) -> list[str]:
 
 def _medians(campaign: Campaign, metric: str) -> dict[str, float]:
     """The median of each row that has one, as every table has it."""
-    found = {}
+    medians = {}
     for label in campaign.schemes:
         median = campaign.median(label, "all", metric)
         if median is not None:
-            found[label] = float(median)
-    return found
+            medians[label] = float(median)
+    return medians
 
 
 def _amount(campaign: Campaign, metric: str, value: float) -> str:
@@ -139,66 +139,67 @@ def _nothing(campaign: Campaign, rows: Sequence[str]) -> str:
     return "No order of the schemes is shown: too few of them have enough valid runs."
 
 
-def _sentence(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
+def _sentence(campaign: Campaign, metric: str, leaderses: Sequence[Leaders]) -> str:
     what = _superlative(campaign, metric)
-    if len(found) == 1:
-        return f"{what}: {_one_place(campaign, metric, found[0])}."
+    if len(leaderses) == 1:
+        return f"{what}: {_one_place(campaign, metric, leaderses[0])}."
     grouped: dict[tuple[str, ...], list[Leaders]] = {}
-    for one in found:
-        names = tuple(_name(campaign, label) for label in one.first) if one.best else ()
-        grouped.setdefault(names, []).append(one)
+    for leaders in leaderses:
+        names = tuple(_name(campaign, label) for label in leaders.first) if leaders.best else ()
+        grouped.setdefault(names, []).append(leaders)
     shown = sorted((item for item in grouped.items() if item[0]), key=lambda item: -len(item[1]))
     parts = [
-        f"{names[0]} {_how_many(own, found)} ({_places(campaign, metric, own)})"
+        f"{names[0]} {_how_many(own, leaderses)} ({_places(campaign, metric, own)})"
         for names, own in shown[:_MOST_NAMED]
     ]
     if len(shown) > _MOST_NAMED:
         parts.append(f"others in {sum(len(own) for _, own in shown[_MOST_NAMED:])}")
     if unsettled := grouped.get(()):
-        parts.append(f"open {_how_many(unsettled, found)} ({_open_places(campaign, unsettled)})")
-    return f"{what} by {_names_of_conditions(found)}, {len(found)} combinations: {'; '.join(parts)}."
+        parts.append(f"open {_how_many(unsettled, leaderses)} ({_open_places(campaign, unsettled)})")
+    return f"{what} by {_names_of_conditions(leaderses)}, {len(leaderses)} combinations: {'; '.join(parts)}."
 
 
-def _how_many(own: Sequence[Leaders], found: Sequence[Leaders]) -> str:
-    return "in all" if len(own) == len(found) else f"in {len(own)}"
+def _how_many(own: Sequence[Leaders], leaderses: Sequence[Leaders]) -> str:
+    return "in all" if len(own) == len(leaderses) else f"in {len(own)}"
 
 
-def _one_place(campaign: Campaign, metric: str, one: Leaders) -> str:
+def _one_place(campaign: Campaign, metric: str, leaders: Leaders) -> str:
     """Names the first where all met the same conditions."""
-    amounts = {label: _amount(campaign, metric, one.medians[label]) for label in one.medians}
-    if one.best:
+    amounts = {label: _amount(campaign, metric, leaders.medians[label]) for label in leaders.medians}
+    if leaders.best:
         other = next((name for name in _metrics(campaign) if name != metric), None)
-        beside = _medians(campaign, other).get(one.best) if other else None
+        beside = _medians(campaign, other).get(leaders.best) if other else None
         text = f" ({_label(campaign, other)} {_amount(campaign, other, beside)})" if other and beside else ""
-        return f"{one.best} with {amounts[one.best]}{text}"
-    if not one.behind:
-        low, high = min(one.medians.values()), max(one.medians.values())
+        return f"{leaders.best} with {amounts[leaders.best]}{text}"
+    if not leaders.behind:
+        low, high = min(leaders.medians.values()), max(leaders.medians.values())
         span = f"{_amount(campaign, metric, low)} to {_amount(campaign, metric, high)}"
-        return f"open, since no order is shown among {plural(len(one.first), 'scheme')} ({span})"
-    listed = [f"{label} ({amounts[label]})" for label in one.first[:_MOST_NAMED]]
-    if len(one.first) > _MOST_NAMED:
-        listed.append(f"{len(one.first) - _MOST_NAMED} more")
-    rest = f"the other {len(one.behind)} are" if len(one.behind) > 1 else f"{one.behind[0]} is"
+        return f"open, since no order is shown among {plural(len(leaders.first), 'scheme')} ({span})"
+    listed = [f"{label} ({amounts[label]})" for label in leaders.first[:_MOST_NAMED]]
+    if len(leaders.first) > _MOST_NAMED:
+        listed.append(f"{len(leaders.first) - _MOST_NAMED} more")
+    rest = f"the other {len(leaders.behind)} are" if len(leaders.behind) > 1 else f"{leaders.behind[0]} is"
     word = "higher" if _better(campaign, metric) == "lower" else "lower"
     return f"open among {', '.join(listed[:-1])} and {listed[-1]}; {rest} shown to be {word}"
 
 
-def _places(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
-    if len(found) > _MOST_COMBINATIONS:
-        values = [one.medians[one.first[0]] for one in found]
+def _places(campaign: Campaign, metric: str, leaderses: Sequence[Leaders]) -> str:
+    if len(leaderses) > _MOST_COMBINATIONS:
+        values = [leaders.medians[leaders.first[0]] for leaders in leaderses]
         return f"{_amount(campaign, metric, min(values))} to {_amount(campaign, metric, max(values))}"
     return "; ".join(
-        f"{_where(campaign, one)}: {_amount(campaign, metric, one.medians[one.first[0]])}" for one in found
+        f"{_where(campaign, leaders)}: {_amount(campaign, metric, leaders.medians[leaders.first[0]])}"
+        for leaders in leaderses
     )
 
 
-def _open_places(campaign: Campaign, found: Sequence[Leaders]) -> str:
+def _open_places(campaign: Campaign, leaderses: Sequence[Leaders]) -> str:
     """Names the possible first where that is open; combinations of the same schemes together."""
     grouped: dict[str, list[Leaders]] = {}
-    for one in found:
-        names = [_name(campaign, label) for label in one.first]
+    for leaders in leaderses:
+        names = [_name(campaign, label) for label in leaders.first]
         who = any_of(names) if len(names) <= _MOST_NAMED else f"{len(names)} schemes"
-        grouped.setdefault(who, []).append(one)
+        grouped.setdefault(who, []).append(leaders)
     if len(grouped) == 1:
         return next(iter(grouped))
     parts = [
@@ -212,14 +213,14 @@ def _name(campaign: Campaign, label: str) -> str:
     return _rows(campaign)[label].scheme
 
 
-def _where(campaign: Campaign, one: Leaders) -> str:
-    shared = _shared(campaign)
-    return ", ".join(f"{name} {value}" for name, value in one.conditions.items() if name not in shared)
+def _where(campaign: Campaign, leaders: Leaders) -> str:
+    shared = _shared_conditions(campaign)
+    return ", ".join(f"{name} {value}" for name, value in leaders.conditions.items() if name not in shared)
 
 
-def _names_of_conditions(found: Sequence[Leaders]) -> str:
-    names = dict.fromkeys(name for one in found for name in one.conditions)
-    varied = [name for name in names if len({one.conditions.get(name) for one in found}) > 1]
+def _names_of_conditions(leaderses: Sequence[Leaders]) -> str:
+    names = dict.fromkeys(name for leaders in leaderses for name in leaders.conditions)
+    varied = [name for name in names if len({leaders.conditions.get(name) for leaders in leaderses}) > 1]
     return " and ".join(varied)
 
 
@@ -227,7 +228,7 @@ def _rows(campaign: Campaign) -> Mapping[str, Row]:
     return campaign.rows
 
 
-def _shared(campaign: Campaign) -> dict[str, str]:
+def _shared_conditions(campaign: Campaign) -> dict[str, str]:
     rows = [dict(row.values) for row in campaign.rows.values()]
     first = rows[0] if rows else {}
     return {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
@@ -235,24 +236,26 @@ def _shared(campaign: Campaign) -> dict[str, str]:
 
 def _limits(compared: Comparison, leaders: Sequence[Leaders]) -> list[str]:
     """How sure an order is, and who is in none."""
-    found = []
-    if any(one.best or one.behind for one in leaders):
-        if all(one.exact for one in leaders if one.behind):
-            found.append("All runs of a scheme are identical, so the order is exact, for this very set-up.")
+    limits = []
+    if any(leader.best or leader.behind for leader in leaders):
+        if all(leader.exact for leader in leaders if leader.behind):
+            limits.append("All runs of a scheme are identical, so the order is exact, for this very set-up.")
         else:
-            found.append(
+            limits.append(
                 f"An order is one that narrows compare shows: the chance that any of its {compared.tests}"
                 " comparisons claims a difference that is none is at most"
                 f" {compared.error_rate * 100:g} %."
             )
-    unjudged = dict.fromkeys(label for one in leaders for label in one.unjudged if label in one.medians)
+    unjudged = dict.fromkeys(
+        label for leader in leaders for label in leader.unjudged if label in leader.medians
+    )
     if unjudged:
         names = list(unjudged)
         some = ", ".join(names[:_MOST_NAMED]) + (
             f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         )
-        found.append(f"In no order, for want of valid runs: {some}.")
-    return found
+        limits.append(f"In no order, for want of valid runs: {some}.")
+    return limits
 
 
 def _caveat(campaign: Campaign, rows: Sequence[str]) -> str:

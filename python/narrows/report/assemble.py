@@ -55,7 +55,7 @@ def build_report(folder: Path, wanted: Wanted) -> ReportPaths:
 
 
 def _build(campaign: Campaign, work: Path, folder: Path, wanted: Wanted) -> ReportPaths:
-    paper = [run.cell for run in campaign.runs] if wanted.all_runs else choice.chosen(campaign)
+    paper = [run.cell for run in campaign.runs] if wanted.all_runs else choice.choose_cells(campaign)
     drawn = _draw_all(campaign, work / "figures", wanted, paper)
     content = document.compose(campaign, drawn.figures, paper, side_by_side=not wanted.all_runs)
     if wanted.html:
@@ -107,7 +107,7 @@ def _draw(
         if entry["absent"] is None:
             account = plotting.account_of(kind, data)
             # Captions of runs are shared; beside each run stand its verdict and reasons.
-            whole = plotting.told(kind.caption(data), account)
+            whole = plotting.full_caption(kind.caption(data), account)
             entry["caption"] = kind.caption(data) if kind.scope == "run" else whole
             if options is not None:
                 formats = ("svg", "png") if files else ("svg",)

@@ -32,7 +32,7 @@ class Notes:
             self._marks[text] = name
         return self._marks[text]
 
-    def listed(self) -> list[dict[str, str]]:
+    def list_notes(self) -> list[dict[str, str]]:
         """All notes in order of their first use."""
         return [{"mark": mark, "text": text} for text, mark in self._marks.items()]
 
@@ -44,7 +44,7 @@ def cell(text: str, **more: Any) -> Cell:
 
 def row_names(campaign: Campaign) -> RowNames:
     """The names of a campaign's rows, those of skipped schemes included."""
-    skipped = [str(one.get("scheme")) for one in campaign.skipped]
+    skipped = [str(entry.get("scheme")) for entry in campaign.skipped]
     return RowNames(campaign.rows, dict.fromkeys([*campaign.schemes, *skipped]))
 
 

@@ -42,14 +42,14 @@ def _middle_rows(campaign: Campaign) -> list[str]:
     """One row of each scheme."""
     rows = [row for row in campaign.resolved.get("schemes") or [] if isinstance(row, dict)]
     values = {row.get("label"): row.get("values") for row in rows}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for label in campaign.schemes:
         own = values.get(label)
-        found.setdefault(label.removesuffix(suffix(own)) if own else label, []).append(label)
-    return [labels[len(labels) // 2] for labels in found.values()]
+        result.setdefault(label.removesuffix(suffix(own)) if own else label, []).append(label)
+    return [labels[len(labels) // 2] for labels in result.values()]
 
 
-def chosen(campaign: Campaign) -> list[str]:
+def choose_cells(campaign: Campaign) -> list[str]:
     """The cells of these runs, in the order of the schemes."""
     middle = [representative(campaign.of_scheme(row)) for row in _middle_rows(campaign)]
     cells = {run.cell for run in middle if run is not None}

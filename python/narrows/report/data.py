@@ -44,10 +44,10 @@ def native() -> Any:
 def registry() -> Json:
     """The registry of the extension: queues, links, rates and schemes; empty if it can't say."""
     try:
-        found: Json = json.loads(native().registry())
+        result: Json = json.loads(native().registry())
     except (ImportError, AttributeError, ValueError):
         return {}
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Flow:
     background: bool = False
 
 
-def _kept(name: str) -> cached_property[Any]:
+def _cache_series(name: str) -> cached_property[Any]:
     """A series of the record by its name in the extension, read when it is first used."""
     return cached_property(lambda run: run._series(name))
 
@@ -128,21 +128,21 @@ class Run(_Keeper):
     @cached_property
     def settings(self) -> Json:
         """The cell as it was run."""
-        found: Json = (self.record or {}).get("cell") or (self.entry and self.entry.input) or {}
-        return found
+        result: Json = (self.record or {}).get("cell") or (self.entry and self.entry.input) or {}
+        return result
 
     @cached_property
     def flows(self) -> list[Flow]:
         """The flows in order, labelled with the scheme when the run mixes schemes."""
         listed = self.settings.get("flows") or (self.record or {}).get("flows") or []
         mixed = len({f.get("scheme") for f in listed if not f.get("background")}) > 1
-        found = []
+        result = []
         for flow in listed:
             number, scheme = int(flow["flow"]), str(flow.get("scheme", self.scheme))
             background = bool(flow.get("background"))
             label = f"flow {number} ({scheme})" if mixed and not background else f"flow {number}"
-            found.append(Flow(number, scheme, str(flow.get("direction", "forward")), label, background))
-        return found
+            result.append(Flow(number, scheme, str(flow.get("direction", "forward")), label, background))
+        return result
 
     @property
     def tested(self) -> list[Flow]:
@@ -197,7 +197,7 @@ class Run(_Keeper):
         if self.record is None:
             raise ReportError(f"the record of {self.cell} is missing")
         if not self.checked:
-            if problem := integrity.changed(self.folder, self.entry):
+            if problem := integrity.describe_change(self.folder, self.entry):
                 raise ReportError(problem)
             self.checked = True
         return getattr(native(), name)(str(self.folder), *arguments)
@@ -208,25 +208,27 @@ class Run(_Keeper):
 
         What arrives at the very end opens a bin of no width, whose rate means nothing; it is left out.
         """
-        found: Json = self._series("throughput_series", self.bin_ns)
+        result: Json = self._series("throughput_series", self.bin_ns)
         keep = (
-            int(np.searchsorted(floats(found["time_s"]), self.duration_s - 1e-6)) if self.duration_s else None
+            int(np.searchsorted(floats(result["time_s"]), self.duration_s - 1e-6))
+            if self.duration_s
+            else None
         )
-        capacity = found.get("capacity_bps")
-        flows = {n: {k: v[:keep] for k, v in series.items()} for n, series in found["flows"].items()}
+        capacity = result.get("capacity_bps")
+        flows = {n: {k: v[:keep] for k, v in series.items()} for n, series in result["flows"].items()}
         return {
-            "time_s": floats(found["time_s"])[:keep],
+            "time_s": floats(result["time_s"])[:keep],
             "capacity_bps": None if capacity is None else capacity[:keep],
             "flows": flows,
         }
 
     #: Samples of every queue, and of every sender.
-    queues = _kept("queue_series")
-    states = _kept("state_series")
+    queues = _cache_series("queue_series")
+    states = _cache_series("state_series")
     #: Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s.
-    transfers = _kept("transfers")
+    transfers = _cache_series("transfers")
     #: Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s.
-    frames = _kept("frames")
+    frames = _cache_series("frames")
 
     def delays(self, most: int) -> dict[int, Json] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
@@ -288,17 +290,17 @@ class Campaign(_Keeper):
         for row in rows:
             for name, value in row.values:
                 values.setdefault(name, set()).add(value)
-        found: dict[str, list[Conditions]] = {}
+        result: dict[str, list[Conditions]] = {}
         for row in rows:
             varied = [f"{name} {value}" for name, value in row.values if len(values[name]) > 1]
-            found.setdefault(", ".join(varied), []).append(row)
-        return found
+            result.setdefault(", ".join(varied), []).append(row)
+        return result
 
     @property
     def resolved(self) -> Json:
         """The resolved scenario; empty where the campaign has not kept it."""
-        found: Json = (self.record.get("scenario") or {}).get("resolved") or {}
-        return found
+        result: Json = (self.record.get("scenario") or {}).get("resolved") or {}
+        return result
 
     @property
     def schemes(self) -> list[str]:
@@ -328,8 +330,8 @@ class Campaign(_Keeper):
 
     def median(self, scheme: str, flow: str, metric: str) -> float | None:
         """The median of a metric over the valid runs; None where there is none."""
-        found = self.statistics(scheme, flow).get(metric)
-        return None if found is None else found.median
+        statistics = self.statistics(scheme, flow).get(metric)
+        return None if statistics is None else statistics.median
 
     def of_scheme(self, scheme: str) -> list[Run]:
         """The runs of a scheme, by number."""
@@ -358,10 +360,10 @@ class Campaign(_Keeper):
     @property
     def planes(self) -> list[str]:
         """Where the runs took place, in words of the scenario file."""
-        found = [
+        texts = [
             str(r.settings.get("where") or (r.record or {}).get("plane")) for r in self.runs if r.settings
         ]
-        return sorted(set(found or [str(self.settings["where"])] if self.settings.get("where") else found))
+        return sorted(set(texts or [str(self.settings["where"])] if self.settings.get("where") else texts))
 
     @property
     def name(self) -> str:
@@ -428,9 +430,11 @@ def load(folder: Path, measured: Results | None = None, *, checked: bool = False
 
 def _results(folder: CampaignFolder) -> Results:
     """The results beside the records; measured where records are newer."""
-    found = current(folder)
+    results = current(folder)
     return (
-        compute(folder) if found is None and (folder.path / "results.json").is_file() else found or NO_RESULTS
+        compute(folder)
+        if results is None and (folder.path / "results.json").is_file()
+        else results or NO_RESULTS
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from narrows.analysis import attempts
-from narrows.analysis.checks import counted
+from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
@@ -42,7 +42,7 @@ def compose(
         "question": str(campaign.resolved.get("question") or ""),
         "facts": _facts(campaign),
         "answer": answer.sentences,
-        "leaders": [one.to_json() for one in answer.leaders],
+        "leaders": [leader.to_json() for leader in answer.leaders],
         "path": {
             "figure": figures.get("path"),
             "sentences": prose.path_sentences(campaign.settings) if campaign.settings else [],
@@ -61,7 +61,7 @@ def compose(
         ],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "verification": verification.explained(campaign),
+        "verification": verification.explain(campaign),
         "run_captions": _run_captions(figures),
         "runs": [
             _run(campaign, run, figures, paper is None or run.cell in paper)
@@ -86,10 +86,12 @@ def _more_tables(campaign: Campaign) -> list[Json]:
         "expectations": tables.expectations,
     }
     made = (
-        (one, makers[name](campaign) if name in makers else tables.medians(campaign, name))
-        for name, one in tables.MORE.items()
+        (entry, makers[name](campaign) if name in makers else tables.medians(campaign, name))
+        for name, entry in tables.MORE.items()
     )
-    return [{"title": one["title"], "table": table, "words": one["words"]} for one, table in made if table]
+    return [
+        {"title": entry["title"], "table": table, "words": entry["words"]} for entry, table in made if table
+    ]
 
 
 def _version() -> str:
@@ -133,10 +135,10 @@ def _facts(campaign: Campaign) -> list[list[str]]:
 
 
 def _outcomes(campaign: Campaign) -> dict[str, int]:
-    found: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
     for run in campaign.runs:
-        found[run.outcome] = found.get(run.outcome, 0) + 1
-    return found
+        outcomes[run.outcome] = outcomes.get(run.outcome, 0) + 1
+    return outcomes
 
 
 def _count_words(campaign: Campaign) -> str:
@@ -169,11 +171,11 @@ def _counts(campaign: Campaign) -> list[Json]:
 
 def _run_captions(figures: dict[str, Json]) -> list[Json]:
     """Captions of the figures of a run, once for all runs."""
-    found: dict[str, Json] = {}
+    result: dict[str, Json] = {}
     for name, figure in figures.items():
         if "/" in name and figure["caption"]:
-            found.setdefault(figure["name"], {k: figure[k] for k in ("title", "caption", "note")})
-    return list(found.values())
+            result.setdefault(figure["name"], {k: figure[k] for k in ("title", "caption", "note")})
+    return list(result.values())
 
 
 def _run(campaign: Campaign, run: Run, figures: dict[str, Json], paper: bool) -> Json:
@@ -221,7 +223,7 @@ def _run_facts(run: Run) -> list[list[str]]:
     checks = record.get("checks") or []
     if checks:
         bad = [str(c.get("name")) for c in checks if not c.get("ok")]
-        facts.append(["checks", counted(checks) + (f" (failed: {', '.join(bad)})" if bad else "")])
+        facts.append(["checks", count_in_words(checks) + (f" (failed: {', '.join(bad)})" if bad else "")])
     ends = [p for p in record.get("processes") or [] if not p.get("expected", True)]
     if ends:
         facts.append(["ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)])
@@ -265,7 +267,7 @@ def _machine(title: str, runs: list[Run], of: int, rows: tuple[tuple[str, str], 
 
 def _system(campaign: Campaign) -> list[Json]:
     """Machines and versions as the records have them; runs that share them are listed together."""
-    found: list[Json] = []
+    system: list[Json] = []
     grouped: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     pairs: dict[tuple[str, tuple[tuple[str, str], ...]], list[Run]] = {}
     simulated = []
@@ -292,22 +294,22 @@ def _system(campaign: Campaign) -> list[Json]:
     )
     rows = [r for r in rows if (r[0], r[1]) not in known]  # statements of the runs are not repeated
     if rows:
-        found.append({"title": "When the campaign was started", "rows": rows})
+        system.append({"title": "When the campaign was started", "rows": rows})
     emulated = sum(map(len, grouped.values()))
     for key, runs in grouped.items():
-        found.append(_machine("Emulated runs", runs, emulated, key))
+        system.append(_machine("Emulated runs", runs, emulated, key))
     between = sum(real_path.is_real(run) for run in campaign.runs)
     for (called, key), runs in pairs.items():
-        found.append(_machine(f"{called[0].upper()}{called[1:]}", runs, between, key))
-    found += imported.software(campaign)
+        system.append(_machine(f"{called[0].upper()}{called[1:]}", runs, between, key))
+    system += imported.software(campaign)
     if simulated:
         versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}
         text = (
             "Simulated runs depend on no machine: the same scenario, seed and version give the same record, "
             f"byte for byte. They were made by Narrows {', '.join(sorted(versions))}."
         )
-        found.append({"title": "Simulated runs", "rows": [], "text": text})
-    return found
+        system.append({"title": "Simulated runs", "rows": [], "text": text})
+    return system
 
 
 def _reproduce(campaign: Campaign) -> Json:

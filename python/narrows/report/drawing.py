@@ -158,7 +158,7 @@ def settle(axes: Axes, entries: Sequence[tuple[str, Any]], options: Options, hei
         drop_crowded_labels(axes.xaxis, None)
         drop_crowded_labels(axes.yaxis, None)
         frame = axes.get_window_extent()
-        ticks = max((frame.x0 - one.x0 for _, _, one in label_extents(axes.yaxis)), default=0.0)
+        ticks = max((frame.x0 - item.x0 for _, _, item in label_extents(axes.yaxis)), default=0.0)
         left = max(left, EDGE_MM + len(words) * line + ticks / figure.dpi * 25.4 + 0.6)
     axes.yaxis.set_label_coords(-(left - EDGE_MM - len(words) * line) / across, 0.5)
     if shown is not None:

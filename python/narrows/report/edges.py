@@ -21,7 +21,7 @@ def mark_outside(figure: Figure) -> tuple[int, int]:
     out = total = 0
     for axes in figure.axes:
         (left, right), (low, high) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
-        for points, colour, is_cloud in list(_drawn(axes)):
+        for points, colour, is_cloud in list(_drawn_points(axes)):
             x, y = points[:, 0], points[:, 1]
             beside, over = (x < left) | (x > right), (y < low) | (y > high)
             out += int((beside | over).sum())
@@ -36,15 +36,19 @@ def mark_outside(figure: Figure) -> tuple[int, int]:
     return out, total
 
 
-def _drawn(axes: Axes) -> Iterator[tuple[Any, Any, bool]]:
+def _drawn_points(axes: Axes) -> Iterator[tuple[Any, Any, bool]]:
     """Points in the coordinates of axes, their colour, and whether they are a cloud and not a line."""
     for line in axes.lines:
         if line.get_transform() == axes.transData and line.get_xydata() is not None:
             yield _finite(line.get_xydata()), line.get_color(), line.get_linestyle() == "None"
-    for one in axes.collections:
-        if one.get_offset_transform() == axes.transData and np.size(one.get_offsets()):
-            colours = one.get_facecolor() if np.size(one.get_facecolor()) else one.get_edgecolor()
-            yield _finite(np.ma.filled(one.get_offsets(), np.nan)), np.atleast_2d(colours)[0], True
+    for collection in axes.collections:
+        if collection.get_offset_transform() == axes.transData and np.size(collection.get_offsets()):
+            colours = (
+                collection.get_facecolor()
+                if np.size(collection.get_facecolor())
+                else collection.get_edgecolor()
+            )
+            yield _finite(np.ma.filled(collection.get_offsets(), np.nan)), np.atleast_2d(colours)[0], True
 
 
 def _finite(points: Any) -> Any:

@@ -49,7 +49,7 @@ def pantheon(campaign: Campaign) -> Table | None:
     )
     head = [cell("scheme"), cell("flow"), cell("runs", align="right")]
     head += [cell(title, small=unit, align="right") for title, unit in titles]
-    return {"head": head, "rows": rows, "notes": notes.listed()}
+    return {"head": head, "rows": rows, "notes": notes.list_notes()}
 
 
 def _texts(line: Line) -> tuple[str, str, str]:

@@ -63,7 +63,7 @@ class Placed:
 
 
 def _candidates(label: Label) -> list[Placed]:
-    found = []
+    candidates = []
     for distance in _DISTANCES:
         for step in range(_DIRECTIONS):
             angle = 2 * math.pi * step / _DIRECTIONS
@@ -76,8 +76,8 @@ def _candidates(label: Label) -> list[Placed]:
                 + (0.0 if dy > 0.6 else -label.height if dy < -0.6 else -label.height / 2)
             )
             box = Box(x, y, x + label.width, y + label.height)
-            found.append(Placed(box, box.distance(label.x, label.y) > label.radius + 7.0))
-    return found
+            candidates.append(Placed(box, box.distance(label.x, label.y) > label.radius + 7.0))
+    return candidates
 
 
 def place(labels: Sequence[Label], obstacles: Sequence[Box], frame: Box, rounds: int = 4) -> list[Placed]:

@@ -29,17 +29,17 @@ def pack(charts: Mapping[str, Json], table: str) -> str:
     columns: list[NDArray[np.float32]] = []
 
     def column(values: Any, *, time: bool) -> Any:
-        found = np.asarray(values, dtype=np.float64)
-        if time and (grid := _on_grid(found)) is not None:
+        numbers = np.asarray(values, dtype=np.float64)
+        if time and (grid := _on_grid(numbers)) is not None:
             return grid
-        columns.append(found.astype(np.float32) if time else _rounded(found))
-        return len(found)
+        columns.append(numbers.astype(np.float32) if time else _round(numbers))
+        return len(numbers)
 
     told = {
         key: {
             **chart,
             "xs": [column(x, time=True) for x in chart["xs"]],
-            "series": [{**one, "y": column(one["y"], time=False)} for one in chart["series"]],
+            "series": [{**item, "y": column(item["y"], time=False)} for item in chart["series"]],
         }
         for key, chart in charts.items()
     }
@@ -62,13 +62,13 @@ def _on_grid(times: NDArray[np.float64]) -> Json | None:
     return {"start": float(f"{times[0]:.9g}"), "step": float(f"{step:.12g}"), "count": len(times)}
 
 
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float32]:
+def _round(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Values with fewer bits, so that they deflate; what is not a number stays that."""
     bits = np.array(values, dtype=np.float32).view(np.uint32)
     drop = 23 - _MANTISSA_BITS
     kept = (bits + np.uint32(1 << (drop - 1))) & np.uint32(0xFFFFFFFF << drop & 0xFFFFFFFF)
-    found = np.where(np.isfinite(values), kept, np.uint32(0x7FC00000)).astype(np.uint32)
-    return found.view(np.float32)
+    numbers = np.where(np.isfinite(values), kept, np.uint32(0x7FC00000)).astype(np.uint32)
+    return numbers.view(np.float32)
 
 
 def unpack(text: str) -> tuple[dict[str, Json], str]:
@@ -89,6 +89,6 @@ def unpack(text: str) -> tuple[dict[str, Json], str]:
 
     for chart in header["charts"].values():
         chart["xs"] = [column(x) for x in chart["xs"]]
-        for one in chart["series"]:
-            one["y"] = column(one["y"])
+        for item in chart["series"]:
+            item["y"] = column(item["y"])
     return header["charts"], header["table"]

@@ -102,4 +102,4 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )
-    return policy.locked(page)
+    return policy.lock(page)

@@ -202,7 +202,7 @@ class Panels:
                     inner = max(inner, wide)
                 else:
                     left = max(left, wide)
-                under = max([under, *((frame.y0 - one.y0) * mm for _, _, one in label_extents(axes.xaxis))])
+                under = max([under, *((frame.y0 - item.y0) * mm for _, _, item in label_extents(axes.xaxis))])
             self._under[number] = under + 0.6
         if not self.shared[1]:
             self._gap = inner + _BESIDE_LABELS

@@ -57,7 +57,7 @@ def kind_of(name: str) -> figures.FigureKind:
     wanted = name.lower().replace("-", "_").replace(" ", "_")
     if wanted not in by_word:
         hint = did_you_mean(wanted, by_word).replace("_", "-")
-        listed = ", ".join(one.replace("_", "-") for one in known)
+        listed = ", ".join(text.replace("_", "-") for text in known)
         raise UnknownNameError(f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + listed}")
     return by_word[wanted]
 
@@ -100,7 +100,7 @@ def _labels(campaigns: Sequence[Campaign], names: Sequence[str], chosen: Choice)
     every = [row for campaign in campaigns for row in campaign.rows.values()]
     if len(campaigns) > 1:
         for campaign, name in zip(campaigns, names, strict=True):
-            every += [_called(row, name) for row in campaign.rows.values()]
+            every += [_name(row, name) for row in campaign.rows.values()]
     if not every:
         return set()
     try:
@@ -109,7 +109,7 @@ def _labels(campaigns: Sequence[Campaign], names: Sequence[str], chosen: Choice)
         raise UnknownNameError(str(error)) from None
 
 
-def _called(row: Row, name: str) -> Row:
+def _name(row: Row, name: str) -> Row:
     return replace(row, label=f"{row.label} ({name})", scheme=f"{row.scheme} ({name})")
 
 
@@ -126,7 +126,7 @@ def _together(
     for number, (campaign, name) in enumerate(zip(campaigns, names, strict=True)):
         looks = {own: with_condition(style, number, own) for own, style in colours.items()}
         for label in campaign.schemes:
-            row = _called(campaign.rows[label], name)
+            row = _name(campaign.rows[label], name)
             if label not in wanted and row.label not in wanted:
                 continue
             rows[row.label] = row
@@ -202,9 +202,9 @@ def _compose(chosen: Choice, options: Options) -> Drawing:
     drawn = (
         _overlaid(kind, drawable, data, options)
         if len(drawable) > 1
-        else _finished(kind, drawable[0], drawable, options)
+        else _finish(kind, drawable[0], drawable, options)
     )
-    left_out = ", ".join(run.cell for run in runs if all(run is not one for one in drawable))
+    left_out = ", ".join(run.cell for run in runs if all(run is not item for item in drawable))
     return replace(drawn, caption=f"{drawn.caption} Nothing to show of {left_out}.") if left_out else drawn
 
 
@@ -212,19 +212,19 @@ def _of_campaign(kind: figures.FigureKind, data: Campaign, options: Options) -> 
     if (why := kind.absent(data)) is not None:
         raise ReportError(f"figure {kind.name} can't be drawn: {why}")
     valid = [run for run in data.runs if run.valid]
-    return _finished(kind, data, valid or data.runs, options)
+    return _finish(kind, data, valid or data.runs, options)
 
 
-def _finished(
-    kind: figures.FigureKind, data: Campaign | Run, runs: Sequence[Run], options: Options
-) -> Drawing:
+def _finish(kind: figures.FigureKind, data: Campaign | Run, runs: Sequence[Run], options: Options) -> Drawing:
     figure = kind.figure(data, options)
-    caption = kind.caption(data) + _limited(figure, options, own=getattr(kind.module, "OWN_LIMITS", False))
+    caption = kind.caption(data) + _limit_axes(figure, options, own=getattr(kind.module, "OWN_LIMITS", False))
     account = account_of(kind, data)
-    return Drawing(figure, kind.numbers(data), kind.title, told(caption, account), _ids(runs), account)
+    return Drawing(
+        figure, kind.numbers(data), kind.title, full_caption(caption, account), _ids(runs), account
+    )
 
 
-def _limited(figure: Figure, options: Options, *, own: bool = False) -> str:
+def _limit_axes(figure: Figure, options: Options, *, own: bool = False) -> str:
     """Gives the axes the ends that were asked for, unless the figure has (`own`); returns the sentence on
     what lies outside."""
     if options.x == options.y == (None, None):
@@ -244,7 +244,7 @@ def account_of(kind: figures.FigureKind, data: Campaign | Run) -> Account | None
     return accounts.of_campaign(data, statistic) if statistic else None
 
 
-def told(caption: str, account: Account | None) -> str:
+def full_caption(caption: str, account: Account | None) -> str:
     """A caption with the account of the runs."""
     return f"{caption} {account.sentences()}" if account is not None else caption
 
@@ -260,21 +260,23 @@ def _overlaid(kind: figures.FigureKind, runs: list[Run], data: Campaign, options
     figure = overlay.figure(lines, options)
     caption = f"{kind.title} of {len(runs)} runs over each other, in the colours of their schemes."
     caption += _conditions.says_conditions(data)
-    caption += str(getattr(kind.module, "OVERLAID", "")) + _limited(figure, options)
+    caption += str(getattr(kind.module, "OVERLAID", "")) + _limit_axes(figure, options)
     account = accounts.of_runs(runs, "single runs, of each row the one nearest to its medians unless chosen")
-    return Drawing(figure, overlay.numbers(lines), kind.title, told(caption, account), _ids(runs), account)
+    return Drawing(
+        figure, overlay.numbers(lines), kind.title, full_caption(caption, account), _ids(runs), account
+    )
 
 
 def _ids(runs: Sequence[Run]) -> list[str]:
     """Folder, cell, seed and problems of every run, where they are known."""
-    found = []
+    ids = []
     for run in runs:
         seed = run.settings.get("seed")
         name = f"{run.folder.resolve().parent.parent.name}/{run.cell}"
         notes = [f"seed {seed}"] if seed is not None else []
-        notes += [f"{one.flaw}: {' '.join(one.reasons)}" for one in accounts.flawed([run])]
-        found.append(f"{name} ({'; '.join(notes)})" if notes else name)
-    return found
+        notes += [f"{item.flaw}: {' '.join(item.reasons)}" for item in accounts.flawed_runs([run])]
+        ids.append(f"{name} ({'; '.join(notes)})" if notes else name)
+    return ids
 
 
 def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) -> list[Path]:
@@ -299,17 +301,17 @@ def combinations(chosen: Choice, out: Path) -> list[tuple[Choice, Path]]:
     """The choice in parts, one for each combination of the values of the matrix that it has, and a file for
     each of these."""
     data = select(chosen)
-    found = []
+    pairs = []
     for title, rows in data.conditions.items():
         if not title:
             raise UnknownNameError("--each: the chosen runs have one combination of values; leave it out")
         plain = "".join(letter if letter.isalnum() or letter == "." else "-" for letter in title)
         name = f"{out.stem}-{'-'.join(part for part in plain.split('-') if part)}{out.suffix}"
         only = tuple(f"{key}={value}" for key, value in rows[0].values)
-        found.append((replace(chosen, only=only), out.with_name(name)))
-    return found
+        pairs.append((replace(chosen, only=only), out.with_name(name)))
+    return pairs
 
 
-def listed() -> list[figures.FigureKind]:
+def list_figures() -> list[figures.FigureKind]:
     """All figures."""
     return list(figures.registry().values())

@@ -22,13 +22,13 @@ def params(section: str, name: str, values: Mapping[str, Any], skip: tuple[str, 
     """Parameters as `name value` with units, by the kinds the registry gives them; unset ones left out."""
     kinds = _param_kinds(section, name)
     known = {"delay": "span", "ratio": "ratio", "rate": "rate", "bytes": "bytes", "packets": "packets"}
-    found = []
+    texts = []
     for key, value in values.items():
         if key in skip or value is None:
             continue
         text = units.parameter(kinds.get(key) or known.get(key), value)
-        found.append(text if key in known or key == name else f"{key.replace('_', ' ')} {text}")
-    return found
+        texts.append(text if key in known or key == name else f"{key.replace('_', ' ')} {text}")
+    return texts
 
 
 def rate_text(rate: Any) -> str:
@@ -87,7 +87,7 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
     if limit and constant:
         text += f", at most {units.span(round(limit * 8e9 / constant, -4))} of waiting"
         if rtt_ns > 0:
-            text += f", {units.trimmed(limit * 8e9 / constant / rtt_ns, 3)} × the bandwidth-delay product"
+            text += f", {units.trim(limit * 8e9 / constant / rtt_ns, 3)} × the bandwidth-delay product"
     return text + ")"
 
 
@@ -97,22 +97,22 @@ def path_sentences(settings: Json) -> list[str]:
     if not networks.is_dumbbell(network):
         return _graph_sentences(settings, network)
     rtt = networks.longest_rtt_ns(settings)
-    found = []
+    texts = []
     for direction, ends in (("forward", "sender to receiver"), ("backward", "receiver to sender")):
         elements = network.get(direction) or []
         if elements:
             listed = "; then ".join(element_sentence(e, rtt) for e in elements)
-            found.append(f"{direction.capitalize()} ({ends}): {listed}.")
+            texts.append(f"{direction.capitalize()} ({ends}): {listed}.")
         else:
-            found.append(f"{direction.capitalize()} ({ends}): nothing in between.")
+            texts.append(f"{direction.capitalize()} ({ends}): nothing in between.")
     if any(element.get("kind") in ("path", "real") for _, element in networks.elements(network)):
-        return found  # its delay is unknown
+        return texts  # its delay is unknown
     text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
     extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
     if extra:
         text += "; " + ", ".join(f"flow {f['flow']} has {units.span(f['extra_rtt_ns'])} more" for f in extra)
-    found.append(text + ".")
-    return found
+    texts.append(text + ".")
+    return texts
 
 
 MOST_LINKS = 12
@@ -122,7 +122,7 @@ MOST_LINKS = 12
 def _graph_sentences(settings: Json, network: Json) -> list[str]:
     hosts, routers = network.get("hosts") or [], network.get("routers") or []
     between = f" and {plural(len(routers), 'router')}" if routers else ""
-    found = [f"A network of {plural(len(hosts), 'host')}{between}."]
+    graph_sentences = [f"A network of {plural(len(hosts), 'host')}{between}."]
     grouped: dict[str, list[str]] = {}
     for link in network.get("links") or []:
         listed = "; then ".join(element_sentence(e, 0) for e in link.get("elements") or [])
@@ -130,16 +130,18 @@ def _graph_sentences(settings: Json, network: Json) -> list[str]:
             grouped.setdefault(listed, []).append(f"{link.get('from')} → {link.get('to')}")
     for listed, ends in list(grouped.items())[:MOST_LINKS]:
         named = ", ".join(ends[:6]) + (f" and {len(ends) - 6} more" if len(ends) > 6 else "")
-        found.append(f"{named}: {listed}.")
+        graph_sentences.append(f"{named}: {listed}.")
     if len(grouped) > MOST_LINKS:
-        found.append(f"{len(grouped) - MOST_LINKS} more kinds of links are in the scenario below.")
+        graph_sentences.append(f"{len(grouped) - MOST_LINKS} more kinds of links are in the scenario below.")
     flows = [flow for flow in settings.get("flows") or [] if not flow.get("background")]
     round_trips = sorted({networks.rtt_ns(network, flow) for flow in flows})
     if round_trips:
         low, high = units.span(round_trips[0]), units.span(round_trips[-1])
         text = low if low == high else f"{low} to {high}"
-        found.append(f"The smallest possible round trips of the flows take {text} (without serialization).")
-    return found
+        graph_sentences.append(
+            f"The smallest possible round trips of the flows take {text} (without serialization)."
+        )
+    return graph_sentences
 
 
 def timeline_sentences(settings: Json) -> list[str]:
@@ -176,12 +178,12 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     counts = {s: len(campaign.of_scheme(s)) for s in campaign.schemes}
     each = next(iter(counts.values()), 0)
     same = len(set(counts.values())) <= 1
-    found = []
+    texts = []
     if schemes:
         times = plural(each, "run") + (" each" if schemes > 1 else "")
         amount = times if same else f"{sum(counts.values())} runs in all"
         under = f" under {plural(combinations, 'combination')} of conditions" if combinations > 1 else ""
-        found.append(f"{plural(names, 'scheme')}{under}, {amount}.")
+        texts.append(f"{plural(names, 'scheme')}{under}, {amount}.")
     if settings:
         every = settings.get("flows") or []
         flows = [flow for flow in every if not flow.get("background")]
@@ -200,8 +202,8 @@ def workload_sentences(campaign: Campaign) -> list[str]:
             text += f", beside {plural(len(every) - len(flows), 'background flow')}"
             kinds = {_traffic_text(flow) for flow in every if flow.get("background")} - {""}
             text += f" ({'; '.join(sorted(kinds))})" if kinds else ""
-        found.append(text + ".")
-        found += timeline_sentences(settings)
+        texts.append(text + ".")
+        texts += timeline_sentences(settings)
     places = {
         "simulate": "simulated (virtual clock, repeatable bit for bit)",
         "emulate": "emulated (real time, on the machine below)",
@@ -214,8 +216,8 @@ def workload_sentences(campaign: Campaign) -> list[str]:
             " known, and nothing compared the clocks of the hosts while they ran"
         )
     if campaign.planes:
-        found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
-    return found
+        texts.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
+    return texts
 
 
 def _tool(campaign: Campaign) -> str:

@@ -42,8 +42,8 @@ def only_ends(campaign: Campaign) -> bool:
 
 
 def _clock(run: Run) -> Json:
-    found: Json = (run.record or {}).get("clock") or {}
-    return found
+    result: Json = (run.record or {}).get("clock") or {}
+    return result
 
 
 def doubt(runs: list[Run], flow: str, metric: str) -> str | None:
@@ -87,38 +87,38 @@ def facts(run: Run) -> list[list[str]]:
         text += " before the run; not compared during it"
     elif clock.get("drift_ppb") is not None:
         text += f", drift {units.number(float(clock['drift_ppb']) / 1e3, 1)} ppm"
-    found = [["clocks", text]]
+    result = [["clocks", text]]
     ntp = clocks.against(clock)
     if ntp:
-        found.append(["clocks by NTP", ntp])
+        result.append(["clocks by NTP", ntp])
     if has_only_ends(run):
-        found.append(["tunnel", "none: only the ends of the flows were measured"])
+        result.append(["tunnel", "none: only the ends of the flows were measured"])
     tunnel = record.get("tunnel") or {}
     if tunnel.get("overhead_bytes"):
-        found.append(["around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"])
+        result.append(["around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"])
     marked = sum(int((tunnel.get(way) or {}).get("marked") or 0) for way in ("forward", "backward"))
     if marked:
-        found.append(["marked by the path", plural(marked, "packet")])
+        result.append(["marked by the path", plural(marked, "packet")])
     for host in record.get("hosts") or []:
         busy = (host.get("cpu") or {}).get("busy_ratio")
         if busy is not None:
-            found.append([f"CPU busy ({host.get('name')})", f"{units.number(busy * 100, 0)} %"])
+            result.append([f"CPU busy ({host.get('name')})", f"{units.number(busy * 100, 0)} %"])
         refused = ((host.get("tunnel") or {}).get("arrived") or {}).get("refused") or {}
         strangers = sum(int(count) for count in refused.values())
         if strangers:
-            found.append([f"refused datagrams ({host.get('name')})", str(strangers)])
-    return found
+            result.append([f"refused datagrams ({host.get('name')})", str(strangers)])
+    return result
 
 
 def hosts(run: Run) -> list[tuple[str, Json, Json]]:
     """The machines of a run: what each is called, its facts and settings, its versions."""
     if not is_real(run):
         return []
-    found = []
+    pairs = []
     for host in (run.record or {}).get("hosts") or []:
         called = f"the {host.get('name')}"
         if host.get("host_name"):
             called += f" ({host['host_name']})"
         machine: dict[str, Any] = {**(host.get("machine") or {}), "sysctls": host.get("sysctls") or {}}
-        found.append((called, machine, host.get("versions") or {}))
-    return found
+        pairs.append((called, machine, host.get("versions") or {}))
+    return pairs

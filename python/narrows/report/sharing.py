@@ -17,16 +17,16 @@ Json = dict[str, Any]
 
 def flows(campaign: Campaign) -> Json | None:
     """The table of several flows together, by scheme; nothing where there is one."""
-    found = [([scheme], campaign.statistics(scheme, "all")) for scheme in campaign.schemes]
+    pairs = [([scheme], campaign.statistics(scheme, "all")) for scheme in campaign.schemes]
     names = MORE["flows"]["metrics"]
-    return _table(campaign, [], [one for one in found if names[0] in one[1]], names)
+    return _table(campaign, [], [pair for pair in pairs if names[0] in pair[1]], names)
 
 
 def links(campaign: Campaign) -> Json | None:
     """The table of links, by scheme and link; nothing where the scenario asks for none."""
     lines = campaign.results.link_summary
-    found = [([line.scheme, line.link], line.metrics) for line in lines]
-    return _table(campaign, ["link"], found, MORE["links"]["metrics"])
+    pairs = [([line.scheme, line.link], line.metrics) for line in lines]
+    return _table(campaign, ["link"], pairs, MORE["links"]["metrics"])
 
 
 def _table(
@@ -37,7 +37,7 @@ def _table(
 ) -> Json | None:
     """A row per line, a column per metric of which any line has something; `titles` are those of the words of
     a line behind the label of its row."""
-    present = [name for name in names if any(name in found for _, found in lines)]
+    present = [name for name in names if any(name in result for _, result in lines)]
     metrics = [metric for name in present if (metric := campaign.metric(name)) is not None]
     if not lines or not metrics:
         return None
@@ -46,9 +46,9 @@ def _table(
     for metric in metrics:
         head.append(cell(metric.label, small=metric.show_unit, align="right"))
     rows = []
-    for words, found in lines:
+    for words, result in lines:
         row = [*name_cells(called, words[0]), *(cell(word) for word in words[1:])]
-        rows.append(row + [_value(found.get(metric.name), metric) for metric in metrics])
+        rows.append(row + [_value(result.get(metric.name), metric) for metric in metrics])
     return {"head": head, "rows": rows, "notes": []}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from narrows.files import packaged
+from narrows.files import read_packaged
 from narrows.imported import plain_name
 
 INK = "#1b1f24"
@@ -25,7 +25,7 @@ SHADE = "#ece6d8"
 """Capacity in throughput figures."""
 PAPER = "#ffffff"
 
-_LOOKS = packaged(Path(__file__).with_name("style.yaml"))
+_LOOKS = read_packaged(Path(__file__).with_name("style.yaml"))
 _COLOURS: dict[str, tuple[str, str]] = {name: tuple(pair) for name, pair in _LOOKS["colours"].items()}
 #: Colour, marker and dash of well-known schemes.
 _KNOWN: dict[str, tuple[str, str, int]] = _LOOKS["schemes"]
@@ -89,28 +89,31 @@ def distinct(schemes: Sequence[str]) -> dict[str, Style]:
     Schemes keep the style of their name where they can, hand-picked ones first. Others take what the figure
     shows least so far. Beyond 60 schemes there are not enough dashes, and beyond 144 not enough markers.
     """
-    found: dict[str, Style] = {}
-    for scheme in sorted(dict.fromkeys(schemes), key=lambda one: one not in _KNOWN):
-        own, used = of(scheme), list(found.values())
-        if any(own.color == one.color and (own.marker == one.marker or own.dash == one.dash) for one in used):
+    result: dict[str, Style] = {}
+    for scheme in sorted(dict.fromkeys(schemes), key=lambda text: text not in _KNOWN):
+        own, used = of(scheme), list(result.values())
+        if any(
+            own.color == style.color and (own.marker == style.marker or own.dash == style.dash)
+            for style in used
+        ):
             own = _unlike(own, used)
-        elif any((own.marker, own.dash) == (one.marker, one.dash) for one in used):
+        elif any((own.marker, own.dash) == (style.marker, style.dash) for style in used):
             own = _in_its_colour(own, used)
-        found[scheme] = own
-    return {scheme: found[scheme] for scheme in schemes}
+        result[scheme] = own
+    return {scheme: result[scheme] for scheme in schemes}
 
 
 def _in_its_colour(own: Style, used: Sequence[Style]) -> Style:
     """The style with another marker or dash, which differs from all in use where there is no colour, as in
     print; as it is if all are taken."""
-    marks = {(one.marker, one.dash) for one in used}
-    mine = [one for one in used if one.color == own.color]
+    marks = {(style.marker, style.dash) for style in used}
+    mine = [style for style in used if style.color == own.color]
     looks = sorted(
         ((marker, dash) for marker in _MARKERS for dash in _DASHES),
         key=lambda look: (look[0] != own.marker) + (look[1] != own.dash),
     )
     for marker, dash in looks:
-        alike = any(marker == one.marker or dash == one.dash for one in mine)
+        alike = any(marker == style.marker or dash == style.dash for style in mine)
         if (marker, dash) not in marks and not alike:
             return Style(own.label, own.color, own.dark, marker, dash)
     return own
@@ -118,11 +121,11 @@ def _in_its_colour(own: Style, used: Sequence[Style]) -> Style:
 
 def _unlike(own: Style, used: Sequence[Style]) -> Style:
     """The style that differs most from those in use, and of equally different ones the nearest to its own."""
-    colours = Counter(one.color for one in used)
-    markers = Counter(one.marker for one in used)
-    marks = {(one.color, one.marker) for one in used}
-    lines = {(one.color, one.dash) for one in used}
-    grey = {(one.marker, one.dash) for one in used}
+    colours = Counter(style.color for style in used)
+    markers = Counter(style.marker for style in used)
+    marks = {(style.color, style.marker) for style in used}
+    lines = {(style.color, style.dash) for style in used}
+    grey = {(style.marker, style.dash) for style in used}
 
     def cost(look: tuple[str, str, tuple[float, ...]]) -> tuple[int, ...]:
         color, marker, dash = look
@@ -147,7 +150,7 @@ def with_condition(own: Style, number: int, label: str) -> Style:
 _TONES = (0.0, 0.36, 0.66)
 
 
-def _mixed(colour: str, other: str, share: float) -> str:
+def _mix(colour: str, other: str, share: float) -> str:
     parts = (
         round((1 - share) * int(colour[i : i + 2], 16) + share * int(other[i : i + 2], 16)) for i in (1, 3, 5)
     )
@@ -156,25 +159,25 @@ def _mixed(colour: str, other: str, share: float) -> str:
 
 for _light, _dark in list(_COLOURS.values()):
     for _tone in _TONES[1:]:
-        PAIRS[_mixed(_light, INK, _tone)] = _mixed(_dark, PAPER, _tone)
+        PAIRS[_mix(_light, INK, _tone)] = _mix(_dark, PAPER, _tone)
 
 
 def of_flows(names: Sequence[str], labels: Sequence[str], looks: Mapping[str, Style]) -> list[Style]:
     """Styles for the flows of one run, whose schemes are given by the names that the figures of its campaign
     use: the colour is the scheme's, and tone, marker and dash tell its flows apart. `looks` are the styles of
     the schemes in the campaign."""
-    found: list[Style] = []
+    styles: list[Style] = []
     seen: Counter[str] = Counter()
     for name, label in zip(names, labels, strict=True):
         own, number = looks.get(name) or of(name), seen[name]
         seen[name] += 1
         tone = _TONES[number % len(_TONES)]
         shifted = with_condition(own, number, label)
-        light = own.color if tone == 0 else _mixed(own.color, INK, tone)
-        dark = own.dark if tone == 0 else _mixed(own.dark, PAPER, tone)
+        light = own.color if tone == 0 else _mix(own.color, INK, tone)
+        dark = own.dark if tone == 0 else _mix(own.dark, PAPER, tone)
         dash = _DASHES[number // len(_TONES) % len(_DASHES)]
-        found.append(Style(label, light, dark, shifted.marker, dash))
-    return found
+        styles.append(Style(label, light, dark, shifted.marker, dash))
+    return styles
 
 
 _NEUTRAL = (("#5b6470", "#a9b4c0"), ("#1b1f24", "#e3e8ee"), ("#8b95a1", "#7d8792"))

@@ -11,7 +11,7 @@ from typing import Any
 from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
 from narrows.documents.results import Metric, Quantity, Statistics
-from narrows.files import packaged
+from narrows.files import read_packaged
 from narrows.report import prose, real_path, units, verification
 from narrows.report.cells import Cell, Notes, Table, cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign, Run
@@ -19,7 +19,7 @@ from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
 
-_FILE = packaged(Path(__file__).with_name("tables.yaml"))
+_FILE = read_packaged(Path(__file__).with_name("tables.yaml"))
 OPTIONAL = tuple(_FILE["optional"])
 MORE: dict[str, dict[str, Any]] = _FILE["more"]
 """Tables after the results: `title`, `words` and `metrics` of each."""
@@ -30,7 +30,7 @@ MOST_BACKGROUND = 4
 """Background flows with a separate column."""
 
 
-def meant(campaign: Campaign) -> list[Metric]:
+def meaningful_metrics(campaign: Campaign) -> list[Metric]:
     """The metrics that mean something in a campaign."""
 
     def optional(name: str) -> bool:
@@ -65,27 +65,27 @@ def _not_available(notes: Notes, reasons: list[str]) -> Cell:
 
 
 def _values(runs: list[Run], flow: str, name: str) -> list[float]:
-    found = []
+    values = []
     for run in runs:
         value = run.value(flow, name)
         if run.valid and value is not None:
-            found.append(float(value))
-    return found
+            values.append(float(value))
+    return values
 
 
 def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
     valid = [r for r in runs if r.valid]
     if not valid:
         return ["no valid run"]
-    found = []
+    reasons = []
     for run in valid:
         row = run.rows.get(flow)
         if row is None:
-            found.append(f"run {run.number} has no row for this flow in results.json")
+            reasons.append(f"run {run.number} has no row for this flow in results.json")
             continue
         if row.metrics.get(name) is None:
-            found.append(row.absent.get(name, ""))
-    return found
+            reasons.append(row.absent.get(name, ""))
+    return reasons
 
 
 def _spread(entry: Statistics, values: list[float], scale: float, places: int) -> str | None:
@@ -169,7 +169,7 @@ def results(campaign: Campaign) -> Table:
                 spread = _spread(entry, values, scale, places[name])
                 row.append(cell(text, small=spread, align="right", marks=marks))
             rows.append(row)
-    return {"head": head, "rows": rows, "notes": notes.listed()}
+    return {"head": head, "rows": rows, "notes": notes.list_notes()}
 
 
 def results_words(campaign: Campaign) -> str:
@@ -213,8 +213,8 @@ def _repeats(campaign: Campaign) -> bool:
         runs = [r for r in campaign.of_scheme(scheme) if r.valid and r.settings.get("where") == "simulate"]
         if len(runs) < 2 or any(r.elements("loss") for r in runs):
             continue
-        found = [{flow: row.metrics for flow, row in r.rows.items()} for r in runs]
-        if found[0] and all(one == found[0] for one in found):
+        entries = [{flow: row.metrics for flow, row in r.rows.items()} for r in runs]
+        if entries[0] and all(entry == entries[0] for entry in entries):
             return True
     return False
 
@@ -231,20 +231,20 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
     rows = []
     without: dict[str, list[str]] = {}
-    for metric in meant(campaign):
+    for metric in meaningful_metrics(campaign):
         name, scale = metric.name, metric.show_scale
         label = metric.label
-        found: list[float | None] = []
+        values: list[float | None] = []
         for key in keys:
             value = run.value(key, name)
-            found.append(None if value is None else float(value) * scale)
-        if all(value is None for value in found):
+            values.append(None if value is None else float(value) * scale)
+        if all(value is None for value in values):
             for reason in _why_none(run, metric, keys):
                 without.setdefault(reason, []).append(label)
             continue
-        places = units.decimals_for([v for v in found if v is not None])
+        places = units.decimals_for([v for v in values if v is not None])
         row = [cell(label), cell(_unit(metric), kind="unit")]
-        for key, value in zip(keys, found, strict=True):
+        for key, value in zip(keys, values, strict=True):
             if value is not None:
                 marks = _doubts(notes, [run], key, name)
                 row.append(cell(units.number(value, places), align="right", marks=marks))
@@ -256,7 +256,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 row.append(_not_available(notes, [reason]))
         rows.append(row)
     absent = [{"mark": "", "text": f"No {', '.join(names)}: {reason}"} for reason, names in without.items()]
-    return {"head": head, "rows": rows, "notes": [*notes.listed(), *absent]}
+    return {"head": head, "rows": rows, "notes": [*notes.list_notes(), *absent]}
 
 
 def _reason(run: Run, key: str, name: str) -> str:
@@ -313,7 +313,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
     if not rows:
         return None
     head = [*name_heads(called), *([cell("flow")] if flows else []), *map(_head, metrics)]
-    return {"head": head, "rows": rows, "notes": notes.listed()}
+    return {"head": head, "rows": rows, "notes": notes.list_notes()}
 
 
 def medians(campaign: Campaign, name: str) -> Table | None:
@@ -323,22 +323,22 @@ def medians(campaign: Campaign, name: str) -> Table | None:
 
 def expectations(campaign: Campaign) -> Table | None:
     """The expectations of the scenario, and their outcomes."""
-    found = campaign.results.expect
-    if not found:
+    outcomes = campaign.results.expect
+    if not outcomes:
         return None
     kinds = {"holds": "outcome-ok", "fails": "outcome-invalid", "skipped": "outcome-skipped"}
     rows = []
-    for one in found:
-        about = one.about or campaign.quantity(one.metric)
+    for outcome in outcomes:
+        about = outcome.about or campaign.quantity(outcome.metric)
         text = "–"
-        if one.value is not None:
-            text = f"{units.number(one.value * about.show_scale)} {_unit(about)}".strip()
+        if outcome.value is not None:
+            text = f"{units.number(outcome.value * about.show_scale)} {_unit(about)}".strip()
         rows.append(
             [
-                cell(one.text),
+                cell(outcome.text),
                 cell(text, align="right"),
-                cell(one.outcome, kind=kinds[one.outcome]),
-                cell(one.reason or "", kind="quiet"),
+                cell(outcome.outcome, kind=kinds[outcome.outcome]),
+                cell(outcome.reason or "", kind="quiet"),
             ]
         )
     head = [cell("expectation"), cell("found", align="right"), cell("outcome"), cell("why")]
@@ -426,5 +426,5 @@ def definitions(campaign: Campaign) -> list[dict[str, str]]:
             "better": better.get(m.better or "", ""),
             "source": m.source or "",
         }
-        for m in meant(campaign)
+        for m in meaningful_metrics(campaign)
     ]

@@ -24,7 +24,7 @@ def make_logarithmic(axes: Axes, which: str) -> None:
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
     axis.set_major_locator(LogLocator(10, (1.0,) if high > 300 * low else (1.0, 2.0, 5.0), numticks=50))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: units.trimmed(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: units.trim(value)))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
 
@@ -58,12 +58,12 @@ def label_extents(axis: Axis) -> list[Label]:
     low, high = sorted(axis.get_view_interval())
     slack = 1e-9 * (high - low)
     across = _is_across(axis)
-    found: list[Label] = []
+    pairs: list[Label] = []
     for label in axis.get_majorticklabels():
         place = label.get_position()[0 if across else 1]
         if label.get_visible() and label.get_text() and low - slack <= place <= high + slack:
-            found.append((place, label.get_text(), label.get_window_extent()))
-    return sorted(found, key=lambda one: one[2].x0 if across else one[2].y0)
+            pairs.append((place, label.get_text(), label.get_window_extent()))
+    return sorted(pairs, key=lambda pair: pair[2].x0 if across else pair[2].y0)
 
 
 def drop_crowded_labels(axis: Axis, room_mm: tuple[float, float] | None) -> None:
@@ -77,13 +77,13 @@ def drop_crowded_labels(axis: Axis, room_mm: tuple[float, float] | None) -> None
     room = room_mm or (0.2, (figure.get_figwidth() if across else figure.get_figheight()) * 25.4 - 0.2)
     shown = label_extents(axis)
 
-    def ends(one: Label) -> tuple[float, float]:
-        return (one[2].x0 * mm, one[2].x1 * mm) if across else (one[2].y0 * mm, one[2].y1 * mm)
+    def ends(label: Label) -> tuple[float, float]:
+        return (label[2].x0 * mm, label[2].x1 * mm) if across else (label[2].y0 * mm, label[2].y1 * mm)
 
     def fit(kept: Sequence[Label]) -> bool:
-        return all(ends(one)[1] + gap <= ends(other)[0] for one, other in itertools.pairwise(kept))
+        return all(ends(pair)[1] + gap <= ends(other)[0] for pair, other in itertools.pairwise(kept))
 
-    inside = [one for one in shown if room[0] <= ends(one)[0] and ends(one)[1] <= room[1]]
+    inside = [pair for pair in shown if room[0] <= ends(pair)[0] and ends(pair)[1] <= room[1]]
     if len(inside) == len(shown) and fit(shown):
         return
     kept: list[Label] = inside[:1]
@@ -92,7 +92,7 @@ def drop_crowded_labels(axis: Axis, room_mm: tuple[float, float] | None) -> None
         if fitting:
             kept = max(fitting, key=len)
             break
-    words = {one[0]: one[1] for one in kept}
-    places = [one[0] for one in shown]
+    words = {pair[0]: pair[1] for pair in kept}
+    places = [pair[0] for pair in shown]
     axis.set_major_locator(FixedLocator(places))
     axis.set_major_formatter(FixedFormatter([words.get(place, "") for place in places]))

@@ -70,5 +70,5 @@ def write(trace: Trace, title: str, path: Path) -> None:
 
     form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
-        raise UsageError(f"{path}: a picture ends in {any_of('.' + one for one in FORMATS)}")
+        raise UsageError(f"{path}: a picture ends in {any_of('.' + text for text in FORMATS)}")
     write_figure(figure(trace, title), path.with_suffix(""), [form], Options())

@@ -32,7 +32,7 @@ def number(value: float, decimals: int | None = None) -> str:
     return (MINUS if negative else "") + text
 
 
-def trimmed(value: float, digits: int = 4) -> str:
+def trim(value: float, digits: int = 4) -> str:
     """A given (not measured) quantity: the shortest text that keeps `digits` significant digits."""
     if value == 0:
         return "0"
@@ -45,38 +45,38 @@ def rate(bits_per_second: float) -> str:
     """A rate as it was set: `12 Mbit/s`."""
     for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if abs(bits_per_second) >= scale and not (scale == 1e9 and bits_per_second % 1e9):
-            return f"{trimmed(bits_per_second / scale, 6)} {unit}"
-    return f"{trimmed(bits_per_second)} bit/s"
+            return f"{trim(bits_per_second / scale, 6)} {unit}"
+    return f"{trim(bits_per_second)} bit/s"
 
 
 def span(ns: float) -> str:
     """A duration as it was set: `20 ms`, `30 s`."""
     if abs(ns) >= 1e9:
-        return f"{trimmed(ns / 1e9)} s"
+        return f"{trim(ns / 1e9)} s"
     if abs(ns) >= 1e6:
-        return f"{trimmed(ns / 1e6)} ms"
+        return f"{trim(ns / 1e6)} ms"
     if abs(ns) >= 1e3:
-        return f"{trimmed(ns / 1e3)} µs"
-    return "0 ms" if ns == 0 else f"{trimmed(ns)} ns"
+        return f"{trim(ns / 1e3)} µs"
+    return "0 ms" if ns == 0 else f"{trim(ns)} ns"
 
 
 def size(count: float) -> str:
     """An amount of bytes as it was set: `60 kB`."""
     if abs(count) >= 1e6:
-        return f"{trimmed(count / 1e6)} MB"
+        return f"{trim(count / 1e6)} MB"
     if abs(count) >= 1e3:
-        return f"{trimmed(count / 1e3)} kB"
-    return f"{trimmed(count)} B"
+        return f"{trim(count / 1e3)} kB"
+    return f"{trim(count)} B"
 
 
 def ratio(value: float) -> str:
     """A ratio as per cent: `0.1 %`."""
-    return f"{trimmed(value * 100)} %"
+    return f"{trim(value * 100)} %"
 
 
 def memory(count: float) -> str:
     """Memory of a machine in GiB."""
-    return f"{trimmed(count / 2**30, 3)} GiB"
+    return f"{trim(count / 2**30, 3)} GiB"
 
 
 def parameter(kind: str | None, value: Any) -> str:
@@ -91,7 +91,7 @@ def parameter(kind: str | None, value: Any) -> str:
             return form(float(value))
         if kind == "packets":
             return plural(int(value), "packet")
-        return trimmed(float(value), 6)
+        return trim(float(value), 6)
     if kind in ("rate_steps", "span_steps") and isinstance(value, list):
         return _steps(rate if kind == "rate_steps" else span, value)
     if isinstance(value, Mapping) and "sha256" in value:

@@ -22,7 +22,7 @@ def mark(campaign: Campaign, label: str) -> dict[str, str]:
     return {"status": status.word, "status_mark": status.mark} if status else {}
 
 
-def explained(campaign: Campaign) -> dict[str, Any]:
+def explain(campaign: Campaign) -> dict[str, Any]:
     """The legend, and the reasons of those that are not verified."""
     every: list[Status] = []
     alike: dict[str, dict[str, None]] = {}

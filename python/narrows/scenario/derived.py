@@ -72,13 +72,13 @@ class _Reader:
         self.depth = 0
 
     def result(self) -> str:
-        found = self._sum()
+        value = self._sum()
         if self.at < len(self.tokens):
             raise QuantityError(f'"{self._next()}" is not expected there')
-        kind = _BY_DIMENSION.get(found.dimension)
+        kind = _BY_DIMENSION.get(value.dimension)
         if kind is None:
             raise QuantityError("gives neither a rate, a time, an amount of data nor a number")
-        amount = found.amount / _KINDS[kind][1]
+        amount = value.amount / _KINDS[kind][1]
         whole = int(amount) if amount.denominator == 1 else float(amount)
         return f"{whole:.12g} bdp" if kind == "bdp" else show(kind, whole)
 
@@ -91,26 +91,28 @@ class _Reader:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def _sum(self) -> _Value:
-        found = self._product()
+        value = self._product()
         while self._peek() in ("+", "-"):
             sign = 1 if self._next() == "+" else -1
             other = self._product()
-            if other.dimension != found.dimension:
+            if other.dimension != value.dimension:
                 raise QuantityError("adds values of different kinds, such as a rate and a time")
-            found = _Value(found.amount + sign * other.amount, found.dimension)
-        return found
+            value = _Value(value.amount + sign * other.amount, value.dimension)
+        return value
 
     def _product(self) -> _Value:
-        found = self._factor()
+        value = self._factor()
         while self._peek() in ("x", "/"):
             divides = self._next() == "/"
             other = self._factor()
             if divides and other.amount == 0:
                 raise QuantityError("divides by zero")
             factor, sign = (1 / other.amount, -1) if divides else (other.amount, 1)
-            a, b, c, d = (one + sign * two for one, two in zip(found.dimension, other.dimension, strict=True))
-            found = _Value(found.amount * factor, (a, b, c, d))
-        return found
+            a, b, c, d = (
+                number + sign * two for number, two in zip(value.dimension, other.dimension, strict=True)
+            )
+            value = _Value(value.amount * factor, (a, b, c, d))
+        return value
 
     def _factor(self) -> _Value:
         token = self._next()
@@ -120,11 +122,11 @@ class _Reader:
             self.depth += 1
             if self.depth > _DEEPEST:
                 raise QuantityError("has too many parentheses in each other")
-            found = self._sum()
+            value = self._sum()
             if self._next() != ")":
                 raise QuantityError("has a parenthesis that is not closed")
             self.depth -= 1
-            return found
+            return value
         if token in _OPERATORS.values():
             raise QuantityError(f'has "{token}" where a value is missing')
         text = self.values.get(token, token)
@@ -140,23 +142,23 @@ class _Reader:
 def _tokens(expression: str, names: list[str]) -> list[str]:
     """Names, quantities and operators in order; operators in one spelling each."""
     by_length = sorted(names, key=len, reverse=True)
-    found: list[str] = []
+    tokens: list[str] = []
     rest = expression.strip()
     while rest:
         word = next((name for name in by_length if rest.startswith(name) and _ends(rest, len(name))), None)
         if word is not None:
-            found.append(word)
+            tokens.append(word)
             rest = rest[len(word) :].lstrip()
             continue
         if number := _NUMBER.match(rest):
             after = rest[number.end() :].lstrip()
             unit = _UNIT.match(after)
             has_unit = unit is not None and _ends(after, unit.end())
-            found.append(f"{number[0]} {unit[0]}" if unit is not None and has_unit else number[0])
+            tokens.append(f"{number[0]} {unit[0]}" if unit is not None and has_unit else number[0])
             rest = after[unit.end() :].lstrip() if unit is not None and has_unit else after
             continue
         if rest[0] in _OPERATORS and (rest[0] != "x" or _ends(rest, 1)):
-            found.append(_OPERATORS[rest[0]])
+            tokens.append(_OPERATORS[rest[0]])
             rest = rest[1:].lstrip()
             continue
         wrong = re.match(r"\w+|.", rest, re.DOTALL)
@@ -165,7 +167,7 @@ def _tokens(expression: str, names: list[str]) -> list[str]:
         raise QuantityError(
             f'"{shorten(name)}" is neither a number with a unit nor a key of the matrix{hint}'
         )
-    return found
+    return tokens
 
 
 def _ends(text: str, at: int) -> bool:

@@ -64,7 +64,7 @@ class Law:
             law = NormalDist(low, high)
             below = law.cdf(0.0)
             amount = law.inv_cdf(min(max(below + share * (1 - below), 2**-53), 1 - 2**-53))
-        text, shown = _written(self.kind, amount)
+        text, shown = _write(self.kind, amount)
         return Scalar(self.written.mark, text), shown
 
 
@@ -127,23 +127,23 @@ def _with_values(
 
 def _laws(value: Node, problems: Problems) -> list[Law]:
     mapping = problems.expect_mapping(value, _EXAMPLE)
-    found: list[Law] = []
+    result: list[Law] = []
     for key, mark, written in mapping or ():
-        with problems.noted():
+        with problems.note():
             if key.split(".")[0] not in ROOTS or "." not in key:
                 raise Wrong(mark, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
-            found.append(read_law(written, key))
+            result.append(read_law(written, key))
     if mapping is not None and not mapping.entries:
         problems.add(mapping.mark, f"needs a key with a law, such as {_EXAMPLE}")
-    laws = {law.path: law for law in found}
-    for law in found:
+    laws = {law.path: law for law in result}
+    for law in result:
         if law.name != "same":
             continue
         other = laws.get(in_words(law.values[0]))
         if not problems.found and (other is None or other.name == "same"):
             text = f"{shorten(in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
             problems.add(law.written.mark, text)
-    return found
+    return result
 
 
 def read_law(written: Node, path: str) -> Law:
@@ -196,11 +196,11 @@ def _with_numbers(law: Law, inner: Node, first: Quantity, second: Quantity) -> L
     return replace(law, kind=first.kind, numbers=(first.value, second.value))
 
 
-def _written(kind: str, amount: float) -> tuple[str, str]:
+def _write(kind: str, amount: float) -> tuple[str, str]:
     """An amount in base units as a scenario writes it, to the last whole unit, and as people read it."""
     if kind in _BASE:
         whole = round(amount)
-        return f"{whole} {_BASE[kind]}", _rounded(kind, whole)
+        return f"{whole} {_BASE[kind]}", _round(kind, whole)
     if kind == "number":
         return f"{amount:.12g}", f"{amount:.6g}"
     unit = "%" if kind == "ratio" else kind
@@ -208,7 +208,7 @@ def _written(kind: str, amount: float) -> tuple[str, str]:
     return f"{amount * factor:.12g} {unit}", f"{amount * factor:.6g} {unit}"
 
 
-def _rounded(kind: str, whole: int) -> str:
+def _round(kind: str, whole: int) -> str:
     """To five digits, with a unit that suits its size; the network has all of them."""
     digits = max(len(str(abs(whole))) - 5, 0)
     return show(kind, round(whole, -digits))

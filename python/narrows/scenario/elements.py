@@ -53,9 +53,9 @@ class Link:
 
     def probe(self, registry: Registry, context: Context) -> None:
         """Finds delays and rates, which amounts in bdp need; problems are noted on the second reading."""
-        found = [_probe(item.written, registry, context.quiet()) for item in self.items]
-        self.delay_ns = sum(delay or 0 for delay, _ in found)
-        self.rates = [rate for _, rate in found if rate]
+        pairs = [_probe(item.written, registry, context.quiet()) for item in self.items]
+        self.delay_ns = sum(delay or 0 for delay, _ in pairs)
+        self.rates = [rate for _, rate in pairs if rate]
 
     def resolve(self, registry: Registry, context: Context) -> None:
         """Reads the elements and notes what is wrong with them."""
@@ -126,7 +126,7 @@ def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, 
 
 def read_element(item: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
     """One element, without its name; None after noting a problem."""
-    with context.problems.noted():
+    with context.problems.note():
         return _element(item, registry, context)
     return None
 
@@ -143,8 +143,8 @@ def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any]
         raise Wrong(item.mark, f"{text} clear")
     _check_bottleneck(item, registry)
     unknown = [unknown_key(mark, key, kinds) for key, mark, _ in item if key not in registry.links]
-    for one in unknown[:-1]:
-        context.problems.add(one.mark, one.text)
+    for wrong in unknown[:-1]:
+        context.problems.add(wrong.mark, wrong.text)
     if unknown:
         raise unknown[-1]
     ((name, _, value),) = item

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from narrows.scenario import registry
 from narrows.scenario.keys import EXPECTATION
 from narrows.scenario.model import SchemeRow
-from narrows.scenario.params import Context, read_value, required
+from narrows.scenario.params import Context, read_value, require
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.programs import playback
 from narrows.scenario.quantity import show
@@ -51,12 +51,12 @@ def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) 
     if not isinstance(value, Sequence):
         problems.add(value.mark, f"must be a list of expectations such as [{_EXAMPLE}]")
         return []
-    found = []
+    expectations = []
     for item in value.items:
-        with problems.noted():
+        with problems.note():
             mapping = problems.section(item, EXPECTATION, _EXAMPLE.strip("{}"))
-            found.append(_expectation(mapping, rows, problems))
-    return found
+            expectations.append(_expectation(mapping, rows, problems))
+    return expectations
 
 
 def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> Expectation:
@@ -124,7 +124,7 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> tuple[dict[str
     measures = tuple(OF_MODE) if what == "mode" else OF_VALUE
     if "measure" not in mapping.entries:
         raise Wrong(mapping.mark, f"needs measure: {any_of(measures)}")
-    measure = required(mapping.entries["measure"], Param("", "choice", measures), Context(problems))
+    measure = require(mapping.entries["measure"], Param("", "choice", measures), Context(problems))
     span = Param("", "span", (), None, None, None, False, "", "")
     times = {
         f"{key}_ns": read_value(mapping.entries[key], span, Context(problems))
@@ -150,7 +150,7 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> tuple[dict[str
 
 
 def _metric(mapping: Mapping) -> Metric:
-    known = registry.metrics() | {metric.name: metric for metric in playback.described()}
+    known = registry.metrics() | {metric.name: metric for metric in playback.describe()}
     written = mapping.entries.get("metric")
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:

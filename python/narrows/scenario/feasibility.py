@@ -86,7 +86,9 @@ class Check:
             mark = self.tree.entries["runs"].mark
             text = f"nothing here depends on chance, so that all {runs} runs of a scheme are equal"
             self._warnings.add(mark, f"{text}; write runs: 1, or add chance, such as {{loss: 0.1 %}}")
-        return Findings(*(list(dict.fromkeys(one.found)) for one in (self._problems, self._warnings)))
+        return Findings(
+            *(list(dict.fromkeys(problems.found)) for problems in (self._problems, self._warnings))
+        )
 
     def _uses(self) -> Iterator[tuple[int, _Use]]:
         """The different uses, each with the number of the first flow that makes it."""
@@ -148,10 +150,10 @@ class Check:
                 name = str(element["name"])
                 if name in self._changed or name not in self._written:
                     continue
-                found = self._obstacle(element, size)
-                if found is None:
+                pair = self._obstacle(element, size)
+                if pair is None:
                     continue
-                key, why, remedy = found
+                key, why, remedy = pair
                 mark = _mark_of(self._written[name], key)
                 text = f"{why}, so that {outcome}; {remedy}" if "so that" not in why else f"{why}; {remedy}"
                 # Loss that depends on the size may let smaller packets pass.

@@ -126,7 +126,7 @@ class FlowReader:
 
     def flows(self, value: Node) -> None:
         """The key `flows`, in either form."""
-        with self.problems.noted():
+        with self.problems.note():
             if isinstance(value, Mapping):
                 self._entry(value, background=False, most=self.network.default_flows)
             elif not isinstance(value, Sequence):
@@ -140,7 +140,7 @@ class FlowReader:
     def background(self, value: Node) -> None:
         """The key `background`: flows that are not under test."""
         self.tested = len(self.found.items)
-        with self.problems.noted():
+        with self.problems.note():
             if not isinstance(value, Sequence):
                 raise Wrong(value.mark, "must be a list of flows such as [{scheme: reno, count: 12}]")
             self._list(value, background=True)
@@ -149,7 +149,7 @@ class FlowReader:
         if len(value.items) > MOST_FLOWS:
             raise Wrong(value.mark, f"has more than {MOST_FLOWS} flows")
         for item in value.items:
-            with self.problems.noted():
+            with self.problems.note():
                 mapping = mapping_of(item, "{scheme: cubic, start: 0 s}")
                 self._entry(mapping, background=background)
 
@@ -162,8 +162,8 @@ class FlowReader:
         def value(key: str, param: Param, default: Any) -> Any:
             if key not in mapping.entries:
                 return default
-            found = read_value(mapping.entries[key], param, context)
-            return default if found is None else found
+            result = read_value(mapping.entries[key], param, context)
+            return default if result is None else result
 
         count = value("count", _COUNT, most)
         interval, spread = self._interval(mapping, context)
@@ -172,11 +172,11 @@ class FlowReader:
         connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, entry)
         dscp = 0
         if "dscp" in mapping.entries:
-            with problems.noted():
+            with problems.note():
                 dscp = read_dscp(mapping.entries["dscp"])
         label = None
         if "label" in mapping.entries:
-            with problems.noted():
+            with problems.note():
                 label = self._label(mapping.entries["label"])
         direction = value("direction", _DIRECTION, FORWARD)
         extras = self._extra_rtts(mapping, count, context)
@@ -226,10 +226,10 @@ class FlowReader:
         parts = _PLUS_MINUS.split(written.text) if isinstance(written, Scalar) else []
         if len(parts) != 2:
             return read_value(written, _SPAN, context) or 0, 0
-        found = [read_value(Scalar(written.mark, part.strip()), _SPAN, context) for part in parts]
-        if None in found:
+        result = [read_value(Scalar(written.mark, part.strip()), _SPAN, context) for part in parts]
+        if None in result:
             return 0, 0
-        interval, spread = (int(one or 0) for one in found)
+        interval, spread = (int(item or 0) for item in result)
         if 2 * spread > interval:
             text = (
                 f"varies by more than half of itself; write at most {show('span', interval // 2)} behind +-"
@@ -248,10 +248,10 @@ class FlowReader:
             self.problems.add(written.mark, text)
             return dict(BULK), None
         context = Context(self.problems)
-        found = read_entry(written, family, "kind of traffic", context)
-        if found is None:
+        entry = read_entry(written, family, "kind of traffic", context)
+        if entry is None:
             return dict(BULK), None
-        return found, family[found["kind"]]
+        return entry, family[entry["kind"]]
 
     def _scheme(self, mapping: Mapping, traffic: Entry | None, background: bool) -> Scheme | None:
         datagrams = traffic is not None and traffic.datagram
@@ -269,13 +269,13 @@ class FlowReader:
             self.problems.add(written.mark, text)
         return scheme
 
-    def _connections(self, found: Any, mapping: Mapping, traffic: Entry | None) -> int:
-        if found > 1 and traffic is not None and not traffic.parallel:
+    def _connections(self, result: Any, mapping: Mapping, traffic: Entry | None) -> int:
+        if result > 1 and traffic is not None and not traffic.parallel:
             self.problems.add(
                 mapping.entries["connections"].mark,
                 f"{traffic.name} makes its own connections; leave it out",
             )
-        return int(found)
+        return int(result)
 
     def _label(self, written: Node) -> str:
         text = read_label(written, "must be a short name of at most 40 letters", 40)
@@ -297,12 +297,12 @@ class FlowReader:
                     f"lists {len(written.items)} values for {count} flows;"
                     " write one value for each flow, or one value for all",
                 )
-            found = [read_value(item, _SPAN, context) or 0 for index, item in enumerate(written.items)]
+            extra_rtts = [read_value(item, _SPAN, context) or 0 for index, item in enumerate(written.items)]
         else:
-            found = [read_value(written, _SPAN, context) or 0] * count
-        if any(found):
+            extra_rtts = [read_value(written, _SPAN, context) or 0] * count
+        if any(extra_rtts):
             self.found.extra_rtt_mark = written.mark
-        return found
+        return extra_rtts
 
     def _times(self, mapping: Mapping, start: int, stop: int, count: int, interval: int, spread: int) -> bool:
         """True if all flows of an entry have time to run; notes what is wrong."""

@@ -23,7 +23,7 @@ _LINK_NAME = f"must be a name of at most {_LONGEST_NAME} letters, such as name: 
 def read_free_network(value: Node, registry: Registry, problems: Problems) -> Network:
     """Resolves the key `network`."""
     network = Network("graph")
-    with problems.noted():
+    with problems.note():
         _read(network, value, registry, problems)
     return network
 
@@ -37,9 +37,9 @@ def _read(network: Network, value: Node, registry: Registry, problems: Problems)
     add_hosts(network, named_hosts(hosts, problems), problems)
     if isinstance(hosts, Mapping):
         for name, _, written in hosts:
-            found = host_settings(written, registry, problems)
-            if found and name in network.hosts:
-                network.settings[name] = found
+            result = host_settings(written, registry, problems)
+            if result and name in network.hosts:
+                network.settings[name] = result
     if "routers" in mapping.entries:
         for name, mark in named_hosts(mapping.entries["routers"], problems).items():
             if name in network.hosts:
@@ -48,9 +48,9 @@ def _read(network: Network, value: Node, registry: Registry, problems: Problems)
                 network.routers.append(name)
     for key, example, read in (("links", _LINK, _link), ("routes", _ROUTE, _route)):
         if key in mapping.entries:
-            with problems.noted():
+            with problems.note():
                 for item in _items(mapping.entries[key], example):
-                    with problems.noted():
+                    with problems.note():
                         read(network, item, problems)
     if len(network.hosts) == 2:
         first, second = network.hosts

@@ -14,6 +14,6 @@ HABITS: dict[str, dict[str, str]] = tomllib.loads(
 
 def meant_key(address: str) -> str:
     """`; ` and the key that is meant by one at this address, or nothing."""
-    found = (text for pattern, text in HABITS["keys"].items() if fnmatchcase(address, pattern))
-    text = next(found, "")
+    texts = (text for pattern, text in HABITS["keys"].items() if fnmatchcase(address, pattern))
+    text = next(texts, "")
     return text and f"; {text}"

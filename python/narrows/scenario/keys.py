@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.files import packaged
+from narrows.files import read_packaged
 from narrows.scenario.registry import Param
 
-FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
+FORMAT: dict[str, Any] = read_packaged(Path(__file__).with_name("format.yaml"))
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ def by_type(**schemas: dict[str, Any]) -> dict[str, Any]:
 
 def keys_of(section: dict[str, Any]) -> dict[str, Key]:
     """The keys of a section of a format, by their names."""
-    found = {}
+    keys = {}
     for name, entry in section.items():
         own = {key: entry[key] for key in ("doc", "example", "required", "schema", "values") if key in entry}
         if "kind" in entry:
             choices = tuple(entry.get("choices", ()))
             limits = entry.get("default"), entry.get("low"), entry.get("high")
             own["param"] = Param(name, entry["kind"], choices, *limits, doc=entry["doc"])
-        found[name] = Key(name, **own)
-    return found
+        keys[name] = Key(name, **own)
+    return keys
 
 
 #: Keys of the top level, and of `real_path`.

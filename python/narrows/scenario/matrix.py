@@ -79,19 +79,19 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     if real_path.asks_for_both(tree):
         key, directions = real_path.both_directions()
         axes.append(Axis(key, directions, directions[0].mark))
-    axes = _named(axes, problems)
+    axes = _name_axes(axes, problems)
     combinations = _combinations(axes, written, problems)
-    derived = _derived(axes, combinations, written, problems)
+    derived = _derive(axes, combinations, written, problems)
     problems.raise_if_any()
-    found: list[_Combination] = []
+    result: list[_Combination] = []
     for number, values in enumerate(combinations):
         changed = base.copy("")
         for axis, value in zip(axes, values, strict=True):
             _place(changed, axis.key, value)
         words = {axis.name: in_words(value) for axis, value in zip(axes, values, strict=True)}
         follows = {name: listed[number] for name, listed in derived.items()}
-        found.append(_Combination(words, follows, resolve(changed)))
-    return _merge(found, axes)
+        result.append(_Combination(words, follows, resolve(changed)))
+    return _merge(result, axes)
 
 
 def _place(tree: Mapping, key: str, value: Node) -> None:
@@ -121,14 +121,14 @@ def _axes(value: Node, scenario: Mapping, problems: Problems) -> list[Axis]:
             )
             problems.add(mark, f"unknown key; {hint}")
             continue
-        label, values = _labelled(written, problems)
+        label, values = _label_and_values(written, problems)
         if not isinstance(values, Sequence) or not values.items:
             problems.add(written.mark, f"must be a list of values such as in {_EXAMPLE}")
             continue
         before: set[str] = set()
         for item in values.items:
             shown, at = in_words(item), item.mark.at(f"{KEY}.{key}")
-            with problems.noted():
+            with problems.note():
                 check_visible(at, shown)
             if shown in before:
                 problems.add(at, f"{shorten(shown)} is in the list already")
@@ -148,7 +148,7 @@ def _addresses(node: Node, key: str, at: str = "") -> list[str]:
     else:
         return []
     mine = [f"{at}{name}" for name, _ in entries if name == key]
-    return mine + [found for name, value in entries for found in _addresses(value, key, f"{at}{name}.")]
+    return mine + [text for name, value in entries for text in _addresses(value, key, f"{at}{name}.")]
 
 
 def _is_derived(key: str, written: Node) -> bool:
@@ -157,7 +157,7 @@ def _is_derived(key: str, written: Node) -> bool:
     return isinstance(written, Scalar) and "." not in key and key not in KEYS
 
 
-def _labelled(written: Node, problems: Problems) -> tuple[str | None, Node]:
+def _label_and_values(written: Node, problems: Problems) -> tuple[str | None, Node]:
     """The label and the list of values of `{label: capacity, values: [...]}`; a bare list has no label."""
     if not isinstance(written, Mapping) or VALUES not in written.entries:
         return None, written
@@ -168,7 +168,7 @@ def _labelled(written: Node, problems: Problems) -> tuple[str | None, Node]:
 
 
 def _label(written: Node, problems: Problems) -> str | None:
-    with problems.noted():
+    with problems.note():
         return read_label(written, f"must be a name of at most {LONGEST_LABEL} letters", LONGEST_LABEL)
     return None
 
@@ -187,7 +187,7 @@ def last_word(key: str) -> str:
     return next((part for part in reversed(key.split(".")) if not part.isdecimal()), key)
 
 
-def _named(axes: list[Axis], problems: Problems) -> list[Axis]:
+def _name_axes(axes: list[Axis], problems: Problems) -> list[Axis]:
     """The axes with their names: the label, or the last word of the key, or the whole key where that is not
     clear."""
     last = [axis.label or last_word(axis.key) for axis in axes]
@@ -219,12 +219,12 @@ def _combinations(axes: list[Axis], written: Node | None, problems: Problems) ->
         problems.add(written.mark, f"has {count} combinations, more than {MOST_COMBINATIONS}")
         return []
     places = {axis.key: number for number, group in enumerate(groups) for axis in group}
-    found = [
+    pairs = [
         tuple(axis.values[picks[places[axis.key]]] for axis in axes)
         for picks in itertools.product(*(range(len(group[0].values)) for group in groups))
     ]
     left_out = _beside(written, WITHOUT)
-    return found if left_out is None else _without(left_out, axes, found, problems)
+    return pairs if left_out is None else _without(left_out, axes, pairs, problems)
 
 
 def _axis(node: Node, axes: list[Axis], problems: Problems, text: str | None = None) -> Axis | None:
@@ -246,17 +246,17 @@ def _pairs(written: Node, axes: list[Axis], problems: Problems) -> list[list[Axi
     if lists and all(isinstance(item, Scalar) for item in lists):
         lists = [written]
     groups: list[list[Axis]] = []
-    for one in lists:
-        items = one.items if isinstance(one, Sequence) else []
+    for sequence in lists:
+        items = sequence.items if isinstance(sequence, Sequence) else []
         group = [axis for item in items if (axis := _axis(item, axes, problems)) is not None]
         taken = {axis.key for other in groups for axis in other}
         if len(items) < 2 or len({axis.key for axis in group}) < len(group):
-            problems.add(one.mark, f"must be a list of two names or more, such as {example}")
+            problems.add(sequence.mark, f"must be a list of two names or more, such as {example}")
         elif any(axis.key in taken for axis in group):
-            problems.add(one.mark, "names a key that is in a pair already")
+            problems.add(sequence.mark, "names a key that is in a pair already")
         elif len({len(axis.values) for axis in group}) > 1:
             counts = ", ".join(f"{len(axis.values)} of {axis.name}" for axis in group)
-            problems.add(one.mark, f"these go together one by one, and their numbers differ: {counts}")
+            problems.add(sequence.mark, f"these go together one by one, and their numbers differ: {counts}")
         groups.append(group)
     if not lists:
         problems.add(written.mark, f"must be lists of names such as {example}")
@@ -266,14 +266,14 @@ def _pairs(written: Node, axes: list[Axis], problems: Problems) -> list[list[Axi
 
 
 def _without(
-    written: Node, axes: list[Axis], found: list[tuple[Node, ...]], problems: Problems
+    written: Node, axes: list[Axis], pairs: list[tuple[Node, ...]], problems: Problems
 ) -> list[tuple[Node, ...]]:
     """The combinations but those that are left out."""
     example = f"{WITHOUT}: [{{rate: 1 Mbit/s, delay: 20 ms}}]"
     if not isinstance(written, Sequence) or not written.items:
         problems.add(written.mark, f"must be a list of combinations such as {example}")
-        return found
-    kept = found
+        return pairs
+    kept = pairs
     for item in written.items:
         mapping = problems.expect_mapping(item, "{rate: 1 Mbit/s, delay: 20 ms}")
         if mapping is None or not mapping.entries:
@@ -283,18 +283,18 @@ def _without(
             axis = _axis(Scalar(mark, key), axes, problems)
             if axis is not None:
                 values = value.items if isinstance(value, Sequence) else [value]
-                unwanted[axes.index(axis)] = [in_words(one) for one in values]
+                unwanted[axes.index(axis)] = [in_words(entry) for entry in values]
         if len(unwanted) < len(mapping.entries):
             continue
         rest = [
-            one
-            for one in kept
-            if not all(_is_one_of(in_words(one[place]), texts) for place, texts in unwanted.items())
+            pair
+            for pair in kept
+            if not all(_is_one_of(in_words(pair[place]), texts) for place, texts in unwanted.items())
         ]
         if len(rest) == len(kept):
             problems.add(mapping.mark, "leaves nothing out; no other combination has these values")
         kept = rest
-    if found and not kept:
+    if pairs and not kept:
         problems.add(written.mark, "leaves all combinations out")
     return kept
 
@@ -310,33 +310,34 @@ def _is_one_of(text: str, texts: list[str]) -> bool:
     )
 
 
-def _derived(
+def _derive(
     axes: list[Axis], combinations: list[tuple[Node, ...]], written: Node | None, problems: Problems
 ) -> dict[str, list[str]]:
     """The values that follow from those of the matrix, by name, one for each combination."""
     names = {axis.name for axis in axes}
-    found: dict[str, list[str]] = {}
+    derive: dict[str, list[str]] = {}
     for name, mark, value in written if isinstance(written, Mapping) else ():
         if name in (PAIRED, WITHOUT) or not _is_derived(name, value):
             continue
         if name in names:
             problems.add(mark, f'"{shorten(name)}" is a key of the matrix already; choose another one')
             continue
-        with problems.noted():
+        with problems.note():
             read_label(
                 Scalar(mark, name), f"must be a name of at most {LONGEST_LABEL} letters", LONGEST_LABEL
             )
         assert isinstance(value, Scalar)
         try:
-            found[name] = [
+            derive[name] = [
                 evaluate(
-                    value.text, {axis.name: in_words(node) for axis, node in zip(axes, one, strict=True)}
+                    value.text,
+                    {axis.name: in_words(node) for axis, node in zip(axes, combination, strict=True)},
                 )
-                for one in combinations
+                for combination in combinations
             ]
         except QuantityError as error:
             problems.add(value.mark, str(error))
-    return found
+    return derive
 
 
 def schema() -> dict[str, Any]:
@@ -394,21 +395,23 @@ class _Combination:
     scenario: Scenario
 
 
-def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
-    first = found[0].scenario
+def _merge(combinations: list[_Combination], axes: list[Axis]) -> Scenario:
+    first = combinations[0].scenario
     rows: list[SchemeRow] = []
     slugs = Slugs()
     labels: dict[str, list[str]] = {}
     base = {name: getattr(first, name) for name in OVERLAID}
-    for one in found:
-        scenario = one.scenario
+    for combination in combinations:
+        scenario = combination.scenario
         overlay = {
             name: getattr(scenario, name) for name in OVERLAID if getattr(scenario, name) != base[name]
         }
         for row in scenario.schemes:
-            label = f"{row.label}{suffix(one.words)}"
+            label = f"{row.label}{suffix(combination.words)}"
             slug = slugs.add(slug_of(label))
-            rows.append(SchemeRow(label, slug, row.flows, overlay, one.words, one.derived, row.pair))
+            rows.append(
+                SchemeRow(label, slug, row.flows, overlay, combination.words, combination.derived, row.pair)
+            )
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
         first.files.names.update(scenario.files.names)
@@ -419,5 +422,7 @@ def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
         of_schemes = labels.get(wanted.scheme, [wanted.scheme]) if wanted.scheme is not None else [None]
         expect += [structs.replace(wanted, scheme=label) for label in of_schemes]
     keys = {axis.name: axis.key for axis in axes}
-    warnings = list(dict.fromkeys(warning for one in found for warning in one.scenario.warnings))
+    warnings = list(
+        dict.fromkeys(warning for combination in combinations for warning in combination.scenario.warnings)
+    )
     return replace(first, schemes=rows, expect=expect, matrix=keys, warnings=warnings)

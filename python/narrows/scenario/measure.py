@@ -26,18 +26,18 @@ def read_measure(
 ) -> dict[str, Any]:
     """The key in base units, without what is not written."""
     mapping = problems.expect_mapping(value, EXAMPLE)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, written in problems.known_keys(mapping, MEASURE):
         if key == "links":
-            with problems.noted():
-                found[key] = _links(written, network, problems)
+            with problems.note():
+                result[key] = _links(written, network, problems)
         else:
             time = read_value(written, _SPAN, Context(problems))
             if time is not None:
-                found[f"{key}_ns"] = time
+                result[f"{key}_ns"] = time
     if mapping is None or duration_ns is None:
-        return found
-    start, end = found.get("from_ns", 0), found.get("to_ns", duration_ns)
+        return result
+    start, end = result.get("from_ns", 0), result.get("to_ns", duration_ns)
     if end > duration_ns:
         text = f"is after the end of the scenario at {show('span', duration_ns)} (duration)"
         problems.add(mapping.entries["to"].mark, text)
@@ -46,7 +46,7 @@ def read_measure(
         what = "to" if "to" in mapping.entries else "the end of the scenario"
         text = f"must be before {what} ({show('span', end)})" if key == "from" else "must be after 0 s"
         problems.add(mapping.entries[key].mark, text)
-    return found
+    return result
 
 
 def _links(value: Node, network: Network, problems: Problems) -> list[str]:
@@ -57,17 +57,17 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
         raise Wrong(value.mark, f"has more than {MOST_LINKS} names")
     elements = [element for link in network.links for element in link.elements]
     bottlenecks = [str(element["name"]) for element in elements if element["kind"] == "bottleneck"]
-    found: list[str] = []
+    links: list[str] = []
     for item in value.items:
         name = item.text if isinstance(item, Scalar) else ""
-        if name in found:
+        if name in links:
             problems.add(item.mark, f'"{shorten(name)}" is there twice')
         elif name not in bottlenecks:
             hint = did_you_mean(name, bottlenecks)
             problems.add(item.mark, f'there is no bottleneck "{shorten(name)}"{hint}')
         else:
-            found.append(name)
-    return found
+            links.append(name)
+    return links
 
 
 def part_in_words(measure: dict[str, Any]) -> str:

@@ -81,7 +81,7 @@ class SchemeRow:
         if self.pair:
             content["pair"] = self.pair
         overlay = {
-            name: [one.to_json() for one in value] if name == "drawn" else value
+            name: [item.to_json() for item in value] if name == "drawn" else value
             for name, value in self.overlay.items()
         }
         derived = {"derived": self.derived} if self.derived else {}
@@ -134,20 +134,24 @@ class Scenario:
 
     def to_json(self) -> dict[str, Any]:
         """The resolved scenario as it is stored."""
-        content = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _UNSTORED}
+        content = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in _UNSTORED
+        }
         content["schemes"] = [row.to_json() for row in self.schemes]
         if self.expect:
             # Not before: lists of schemes do without.
             from narrows.documents.data import to_data
 
             content["expect"] = to_data(self.expect)
-        content["drawn"] = [one.to_json() for one in self.drawn]
+        content["drawn"] = [drawn.to_json() for drawn in self.drawn]
         # Left out where they say nothing, as they are by scenarios that know nothing of them.
-        silent = {name for name in _OPTIONAL if not content[name]} | ({"transfers"} - self.kept().keys())
+        silent = {name for name in _OPTIONAL if not content[name]} | (
+            {"transfers"} - self.measured_part().keys()
+        )
         kept = {name: value for name, value in content.items() if name not in silent}
         return {"format": "narrows/resolved/1", **kept}
 
-    def kept(self) -> dict[str, Any]:
+    def measured_part(self) -> dict[str, Any]:
         """The part that is measured and kept, where it is not everything."""
         measured = {"measure": self.measure} if self.measure else {}
         return {**measured, **({"transfers": self.transfers} if self.transfers != "all" else {})}
@@ -190,7 +194,7 @@ def start_offset(seed: int, flow: int, spread_ns: int) -> int:
     return (int.from_bytes(digest[:8], "big") * (2 * spread_ns + 1) >> 64) - spread_ns
 
 
-def _started(flow: dict[str, Any], seed: int) -> dict[str, Any]:
+def _start_flow(flow: dict[str, Any], seed: int) -> dict[str, Any]:
     """A flow of a run: with the time at which it really starts."""
     if SPREAD not in flow:
         return flow
@@ -241,10 +245,10 @@ def cell_of(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
         "bin_ns": scenario.bin_ns,
         "sample_ns": scenario.sample_ns,
         "network": scenario.network,
-        "flows": [_started(flow, seed) for flow in row.flows],
+        "flows": [_start_flow(flow, seed) for flow in row.flows],
         "transport": scenario.transport,
         **({"timeline": scenario.timeline} if scenario.timeline else {}),
         **({"drawn": drawn.values} if drawn is not None else {}),
-        **scenario.kept(),
+        **scenario.measured_part(),
     }
     return Cell(cell_id, row.label, run, seed, content)

@@ -53,9 +53,9 @@ class Network:
         """The directed link of that name."""
         return next((link for link in self.links if link.name == name), None)
 
-    def between(self, one: str, other: str) -> list[Link]:
+    def between(self, text: str, other: str) -> list[Link]:
         """Both directions of all links between two nodes."""
-        return [link for link in self.links if {link.origin, link.target} == {one, other}]
+        return [link for link in self.links if {link.origin, link.target} == {text, other}]
 
     # -- routes ----------------------------------------------------------------------------------
 
@@ -86,11 +86,11 @@ class Network:
 
     def _passing(self, times: dict[Pair, int]) -> dict[str, set[int]]:
         """The round-trip times of the ways that lead over a link, by its name."""
-        found: dict[str, set[int]] = {}
+        passing: dict[str, set[int]] = {}
         for pair, time in times.items():
             for link in self.route(*pair) or []:
-                found.setdefault(link.name, set()).add(time)
-        return found
+                passing.setdefault(link.name, set()).add(time)
+        return passing
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Network:
     def check_connected(self, problems: Problems) -> None:
         """Every host must be able to reach every other one."""
         first = next(iter(self.hosts), "")
-        there, back = self._routes.reached_from(first), self._routes.reaching(first)
+        there, back = self._routes.reachable_from(first), self._routes.reaching(first)
         for name, mark in self.hosts.items():
             if name not in there or name not in back:
                 problems.add(

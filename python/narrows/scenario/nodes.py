@@ -35,19 +35,19 @@ def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
     else:
         problems.add(value.mark, "must be a list of names such as [left, right]")
         return {}
-    found: dict[str, Mark] = {}
+    result: dict[str, Mark] = {}
     for name, mark in listed:
         if name in _MEANINGS:
             problems.add(mark, f'"{name}" means {_MEANINGS[name]}; choose another')
         elif not _NAME.fullmatch(name):
             problems.add(mark, f'"{shorten(name)}" can\'t be a name; use letters, digits, "-" and "_"')
-        elif name in found:
+        elif name in result:
             problems.add(mark, f'the name "{name}" is there twice')
         else:
-            found[name] = mark
-    if not found:
+            result[name] = mark
+    if not result:
         problems.add(value.mark, "needs at least one name")
-    return found
+    return result
 
 
 def add_hosts(network: Network, hosts: dict[str, Mark], problems: Problems) -> None:
@@ -71,19 +71,19 @@ def read_settings(
     `background` are the hosts that only background flows use.
     """
     groups = {ALL_HOSTS: list(network.hosts), BACKGROUND_HOSTS: list(background)}
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for name, mark, written in value:
         if name not in groups and name not in network.hosts:
             problems.unknown_key(mark, name, [*network.hosts, *groups])
             continue
         if name == BACKGROUND_HOSTS and not groups[name]:
             problems.add(mark, "no host is used by background flows alone; remove it")
-        found[name] = host_settings(written, registry, problems)
+        result[name] = host_settings(written, registry, problems)
     # Settings of one host override those of several, in whatever order they are written.
     for name in (ALL_HOSTS, BACKGROUND_HOSTS, *network.hosts):
         for host in groups.get(name, [name]):
-            if name in found:
-                network.settings[host] = {**network.settings.get(host, {}), **found[name]}
+            if name in result:
+                network.settings[host] = {**network.settings.get(host, {}), **result[name]}
 
 
 def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[str, Any]:
@@ -92,9 +92,9 @@ def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[s
         return {}
     known = {param.name: param for param in registry.host_settings}
     mapping = problems.expect_mapping(value, "{tcp_sack: 0}")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, written in problems.known_keys(mapping, known):
         setting = read_value(written, known[key], Context(problems))
         if setting is not None:
-            found[key] = setting
-    return found
+            result[key] = setting
+    return result

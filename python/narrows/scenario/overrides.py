@@ -76,7 +76,7 @@ def _address(tree: Mapping, path: str) -> list[str]:
     key = path.removeprefix(f"{parts[0]}.")
     matrix = tree.entries.get(parts[0])
     keys = list(matrix.entries) if isinstance(matrix, Mapping) else []
-    named = [one for one in keys if key in _names(one, matrix)]
+    named = [text for text in keys if key in _names(text, matrix)]
     return [parts[0], named[0] if key not in keys and len(named) == 1 else key]
 
 
@@ -105,7 +105,7 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
         path = here.mark.below(last)
         old = here.entries.get(last)
         if (
-            parts[:-1] in ([one] for one in ADDRESSED)
+            parts[:-1] in ([text] for text in ADDRESSED)
             and isinstance(value, Sequence)
             and isinstance(old, Mapping)
         ):

@@ -56,14 +56,14 @@ def tests(
         )
         return []
     first, second = tested
-    found = [([one.label], [(first, one), *background]) for one in schemes]
-    for number, one in enumerate(schemes):
+    pairs = [([scheme.label], [(first, scheme), *background]) for scheme in schemes]
+    for number, scheme in enumerate(schemes):
         # Two flows that differ in nothing make the same run in either order.
         others = schemes[number:] if _alike(first, second) else schemes
-        found += [
-            ([one.label, other.label], [(first, one), (second, other), *background]) for other in others
+        pairs += [
+            ([scheme.label, other.label], [(first, scheme), (second, other), *background]) for other in others
         ]
-    return found
+    return pairs
 
 
 def _alike(first: Flow, second: Flow) -> bool:

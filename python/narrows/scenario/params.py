@@ -42,12 +42,12 @@ class Context:
 
 def read_value(value: Node, param: Param, context: Context) -> Any:
     """The value of a parameter in base units, or None after noting a problem."""
-    with context.problems.noted():
-        return required(value, param, context)
+    with context.problems.note():
+        return require(value, param, context)
     return None
 
 
-def required(value: Node, param: Param, context: Context) -> Any:
+def require(value: Node, param: Param, context: Context) -> Any:
     """The same, but raises `Wrong` instead."""
     if param.kind == "counts":
         return _counts(value, param, context)
@@ -69,8 +69,8 @@ def _counts(value: Node, param: Param, context: Context) -> list[int] | None:
     items = value.items if isinstance(value, Sequence) else [value]
     if not items:
         raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
-    found = [read_value(item, replace(param, kind="count"), context) for item in items]
-    return None if None in found else found
+    result = [read_value(item, replace(param, kind="count"), context) for item in items]
+    return None if None in result else result
 
 
 def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | None:
@@ -81,19 +81,19 @@ def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | Non
     before = len(problems.found)
     time = Param("", "span", low=0)
     inner = replace(param, kind=STEPS[param.kind])
-    found: list[list[int]] = []
+    result: list[list[int]] = []
     for item in value.items:
-        with problems.noted():
+        with problems.note():
             if not isinstance(item, Sequence) or len(item.items) != 2:
                 raise Wrong(item.mark, f"must be a time and a value; write {EXAMPLES[param.kind]}")
             step = [read_value(item.items[0], time, context), read_value(item.items[1], inner, context)]
             if None in step:
                 continue
-            if found and step[0] <= found[-1][0]:
-                shown, earlier = (quantity.show("span", one[0]) for one in (step, found[-1]))
+            if result and step[0] <= result[-1][0]:
+                shown, earlier = (quantity.show("span", entry[0]) for entry in (step, result[-1]))
                 problems.add(item.mark, f"the time {shown} is not after {earlier} of the step before")
-            found.append(step)
-    return found if len(problems.found) == before else None
+            result.append(step)
+    return result if len(problems.found) == before else None
 
 
 def _convert(value: Scalar, param: Param, context: Context) -> Any:
@@ -186,7 +186,7 @@ def read_entry(
     With `any_shorthand` a bare quantity is taken too (`rate: 12 Mbit/s`): by the first member of the
     family whose shorthand can hold it.
     """
-    with context.problems.noted():
+    with context.problems.note():
         if isinstance(value, Mapping):
             if len(value.entries) != 1:
                 raise Wrong(value.mark, f"must name one {what}: {any_of(family)}")
@@ -212,7 +212,7 @@ def entry_from(value: Node, entry: Entry, context: Context) -> dict[str, Any] | 
         value = Mapping(value.mark)
     if isinstance(value, Mapping):
         return {"kind": entry.name, **read_params(value, entry.params, entry.name, context)}
-    with context.problems.noted():
+    with context.problems.note():
         return _from_quantity(value, entry, context)
     return None
 
@@ -222,7 +222,7 @@ def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> 
     if not candidates:
         how = "its parameters by name" if entry.params else "it alone"
         raise Wrong(value.mark, f"{entry.name} takes no value; write {how}")
-    lists = [one for one in candidates if one.kind in ("counts", *STEPS)]
+    lists = [candidate for candidate in candidates if candidate.kind in ("counts", *STEPS)]
     if lists and (isinstance(value, Sequence) or len(lists) == len(candidates)):
         param = lists[0]
     elif not isinstance(value, Scalar):
@@ -230,14 +230,14 @@ def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> 
     else:
         param = _fitting(value, candidates)
     given = Mapping(value.mark, {param.name: value}, {param.name: value.mark})
-    found = read_value(value, param, context)
+    result = read_value(value, param, context)
     # The other parameters keep their defaults; a problem with the value is noted once, above.
     values = read_params(given, entry.params, entry.name, context.quiet())
-    missing = [one.name for one in entry.params if one.required and one.name != param.name]
+    missing = [item.name for item in entry.params if item.required and item.name != param.name]
     for name in missing:
-        wanted = next(EXAMPLES[one.kind] for one in entry.params if one.name == name)
+        wanted = next(EXAMPLES[item.kind] for item in entry.params if item.name == name)
         context.problems.add(value.mark, f"{entry.name} also needs {name}: {wanted}; write all by name")
-    return {"kind": entry.name, **values, param.name: found}
+    return {"kind": entry.name, **values, param.name: result}
 
 
 def _fitting(value: Scalar, candidates: list[Param]) -> Param:

@@ -49,7 +49,7 @@ class Problems:
         named = position.endswith(f" {key}") or position == f"--{key.rpartition('.')[2]}"
         self.found.append(Problem(position, "" if named else key, text, is_of_file))
 
-    def noted(self) -> _Noted:
+    def note(self) -> _Noted:
         """Notes a problem of a value; reading continues after it."""
         return _Noted(self)
 
@@ -75,7 +75,7 @@ class Problems:
 
     def expect_mapping(self, value: Node, example: str) -> Mapping | None:
         """The value as a mapping, or a problem."""
-        with self.noted():
+        with self.note():
             return mapping_of(value, example)
         return None
 

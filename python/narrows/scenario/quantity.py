@@ -130,7 +130,9 @@ def _meanings(number: str, kind: str) -> list[str]:
     if kind == "span" and value >= 0:
         # In seconds or in milliseconds, in units that suit the size.
         meant = [value * 10**9, value * 10**6]
-        return [show("span", int(one)) for one in meant if one.denominator == 1] or [f"{number} ms"]
+        return [show("span", int(fraction)) for fraction in meant if fraction.denominator == 1] or [
+            f"{number} ms"
+        ]
     if kind == "rate" and value >= 10_000 and value.denominator == 1:
         return [show("rate", int(value))]
     if kind == "bytes" and value >= 1000 and value.denominator == 1:

@@ -113,11 +113,11 @@ def in_order(entries: dict[str, Node]) -> list[Mapping]:
         marks = {key: entries[key].mark for key in keys}
         return Mapping(marks[keys[0]], {key: entries[key] for key in keys}, marks).copy("")
 
-    found: list[Mapping] = []
+    documents: list[Mapping] = []
     if "rate" in entries:
-        found.append(element("rate", *(["queue"] if "queue" in entries else [])))
+        documents.append(element("rate", *(["queue"] if "queue" in entries else [])))
     rest = [key for key in entries if key not in _ORDER]
-    return found + [element(key) for key in ("delay", "loss", *rest) if key in entries]
+    return documents + [element(key) for key in ("delay", "loss", *rest) if key in entries]
 
 
 # -- text ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 from narrows.errors import UsageError
 from narrows.scenario.keys import REAL_PATH
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, required
+from narrows.scenario.params import Context, require
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
@@ -62,34 +62,34 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     """The key, with defaults filled in; empty if the scenario is not for two hosts."""
     written: Node = tree.entries.get(KEY, Mapping(tree.mark.at(KEY)))
     mapping = problems.expect_mapping(written, _EXAMPLE)
-    found: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
+    result: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
     for key, value in problems.known_keys(mapping, PARAMS):
-        with problems.noted():
-            found[key] = _value(value, PARAMS[key], problems)
+        with problems.note():
+            result[key] = _value(value, PARAMS[key], problems)
     if not is_wanted(tree):
         return {}
     if mapping is not None and "other" not in mapping.entries:
         text = "needs the other host; name it with --host user@host, or write real_path: {other: user@host}"
         problems.add(written.mark, text)
-    if found["tunnel"] == "off":
-        _check_bare(written, found, problems)
-    addresses = [found[key] for key in ("address", "our_address") if found[key] is not None]
-    if len({ipaddress.ip_address(one).version for one in addresses}) > 1:
+    if result["tunnel"] == "off":
+        _check_bare(written, result, problems)
+    addresses = [result[key] for key in ("address", "our_address") if result[key] is not None]
+    if len({ipaddress.ip_address(address).version for address in addresses}) > 1:
         problems.add(
             written.mark, "address and our_address are of different versions of IP; give two of the same"
         )
-    return found
+    return result
 
 
-def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> None:
+def _check_bare(written: Node, entry: dict[str, Any], problems: Problems) -> None:
     """Refuses what only a tunnel can do."""
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
-        if found[key] != PARAMS[key].default:
+        if entry[key] != PARAMS[key].default:
             text = "is a setting of the tunnel, and there is none with tunnel: off; remove it"
             problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
     for key in ("address", "our_address"):
-        if found[key] is not None and ipaddress.ip_address(found[key]).version != 4:
+        if entry[key] is not None and ipaddress.ip_address(entry[key]).version != 4:
             text = "without a tunnel flows need addresses of IPv4; give one, or write tunnel: on"
             problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
 
@@ -100,7 +100,7 @@ def _value(value: Node, param: Param, problems: Problems) -> Any:
     if param.kind == "interfaces":
         return _interfaces(value, problems)
     if not REAL_PATH[param.name].schema:
-        return required(value, param, Context(problems))
+        return require(value, param, Context(problems))
     text = value.text if isinstance(value, Scalar) and not value.is_null else ""
     if param.kind == "address":
         try:
@@ -124,35 +124,35 @@ def _ports(value: Node) -> list[int]:
 
 def ports_of(text: str) -> tuple[int, ...]:
     """`443,5000-5003` as numbers, in the order given; `ValueError` with a clause that says what is wrong."""
-    found: dict[int, None] = {}
+    result: dict[int, None] = {}
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
         if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= 65535):
             raise ValueError(f"{part.strip()!r} is neither a port nor a range of ports; write 443,5000-5003")
-        if len(found) + int(last) - int(first) + 1 > MOST_PORTS:
+        if len(result) + int(last) - int(first) + 1 > MOST_PORTS:
             raise ValueError(f"more than {MOST_PORTS} ports; name fewer")
-        found |= dict.fromkeys(range(int(first), int(last) + 1))
-    return tuple(found)
+        result |= dict.fromkeys(range(int(first), int(last) + 1))
+    return tuple(result)
 
 
 def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
     mapping = mapping_of(value, "{here: eth0, there: wwan0}")
-    found: dict[str, str] = {}
+    interfaces: dict[str, str] = {}
     for key, written in problems.known_keys(mapping, (LOCAL, REMOTE)):
         name = written.text if isinstance(written, Scalar) and not written.is_null else ""
         if not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
             # The kernel's own limits (IFNAMSIZ, dev_valid_name).
             problems.add(written.mark, "must be the name of a network interface, such as eth0")
         else:
-            found[key] = name
-    return found
+            interfaces[key] = name
+    return interfaces
 
 
-def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:
+def network_json(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
     """The network of cells: which machine is at either end, and nothing of what is between them."""
-    other = str(found["other"])
-    ends = (LOCAL, other) if found["sender"] == LOCAL else (other, LOCAL)
+    other = str(entry["other"])
+    ends = (LOCAL, other) if entry["sender"] == LOCAL else (other, LOCAL)
     named = network.to_json([]).get("hosts")
     return {
         "kind": "dumbbell",
@@ -167,11 +167,11 @@ def sender_is_local(cell: dict[str, Any]) -> bool:
     return bool(cell["network"]["forward"][0]["from"] == LOCAL)
 
 
-def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Problems) -> None:
+def check(tree: Mapping, network: Network, entry: dict[str, Any], problems: Problems) -> None:
     """Refuses what other planes can do and a real path cannot."""
     # Noise is of simulated hosts, and says nothing here.
     made = [settings.keys() - {"noise"} for settings in network.settings.values()]
-    if found["tunnel"] == "off" and any(made):
+    if entry["tunnel"] == "off" and any(made):
         key = "network" if "network" in tree.entries else "hosts"
         mark = tree.key_marks.get(key, tree.mark)
         text = (

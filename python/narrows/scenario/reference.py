@@ -30,10 +30,10 @@ def markdown(registry: Registry) -> str:
         "programs": _programs(registry),
         "transport": parameters(registry.transport),
     }
-    return filled(_TEMPLATE, parts)
+    return fill_template(_TEMPLATE, parts)
 
 
-def filled(template: Path, parts: dict[str, str]) -> str:
+def fill_template(template: Path, parts: dict[str, str]) -> str:
     """A page from its template, in which a line `@NAME@` stands for each part."""
     text = template.read_text(encoding="utf-8")
     return re.sub(r"^@([a-z]+)@$", lambda match: parts[match[1]].strip(), text, flags=re.MULTILINE)
@@ -51,13 +51,13 @@ def _real_path() -> str:
     rows = []
     for name, param in real_path.PARAMS.items():
         key = REAL_PATH[name]
-        listed = f"`{_listed(param.default)}`" if param.default else "none"
+        listed = f"`{_list(param.default)}`" if param.default else "none"
         default = listed if key.values else _default(param)
-        rows.append((f"`{name}`", default, cell(key.values or allowed(param)), cell(key.doc)))
+        rows.append((f"`{name}`", default, cell(key.values or allowed_values(param)), cell(key.doc)))
     return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 
-def _listed(value: object) -> str:
+def _list(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -94,7 +94,7 @@ def parameters(params: tuple[Param, ...]) -> str:
     rows = []
     for param in params:
         default = "required" if param.required else _default(param)
-        rows.append((f"`{param.name}`", default, allowed(param), cell(param.doc), cell(param.source)))
+        rows.append((f"`{param.name}`", default, allowed_values(param), cell(param.doc), cell(param.source)))
     return markdown_table(("parameter", "default", "allowed", "meaning", "source"), rows)
 
 
@@ -104,7 +104,7 @@ def _default(param: Param) -> str:
     return f"`{show(param.kind, param.default)}`"
 
 
-def allowed(param: Param) -> str:
+def allowed_values(param: Param) -> str:
     """The values that a parameter takes."""
     if param.choices:
         return ", ".join(f"`{choice}`" for choice in param.choices)

@@ -176,12 +176,12 @@ def metrics() -> dict[str, Metric]:
 
 
 def _entry(item: dict[str, Any]) -> Entry:
-    own = {one.name: item[one.name] for one in fields(Entry) if item.get(one.name) is not None}
+    own = {field.name: item[field.name] for field in fields(Entry) if item.get(field.name) is not None}
     own |= {
         "params": tuple(_param(param) for param in item["params"]),
         "shorthand": tuple(item.get("shorthand", ())),
         "datagram": item.get("class") == "datagrams",
-        "profiles": {one["name"]: Profile(**one) for one in item.get("profiles", ())},
+        "profiles": {entry["name"]: Profile(**entry) for entry in item.get("profiles", ())},
     }
     return Entry(**{"summary": "", "source": "", **own})
 
@@ -210,6 +210,6 @@ def _setting(item: dict[str, Any]) -> Param:
 
 
 def _param(item: dict[str, Any]) -> Param:
-    own = {one.name: item[one.name] for one in fields(Param) if item.get(one.name) is not None}
+    own = {field.name: item[field.name] for field in fields(Param) if item.get(field.name) is not None}
     limits = {"low": item.get("min"), "high": item.get("max")}
     return Param(**{**own, **limits, "choices": tuple(item.get("choices") or ())})

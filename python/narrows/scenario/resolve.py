@@ -27,9 +27,9 @@ from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import (
     Scheme,
     check_settings,
+    distinguish_models,
     read_scheme,
     read_schemes,
-    told_apart,
     with_settings,
 )
 from narrows.scenario.slugs import Slugs, slug_of
@@ -70,13 +70,13 @@ def resolve(
     if matrix.KEY in tree.entries or real_path.asks_for_both(tree):
         return matrix.resolve_all(
             tree,
-            lambda one: resolve(one, registry, file_name, base, is_point=is_point, is_combination=True),
+            lambda entry: resolve(entry, registry, file_name, base, is_point=is_point, is_combination=True),
         )
     if draws.KEY in tree.entries:
         return draws.resolve_all(
             tree,
-            lambda one, drawn: resolve(
-                one, registry, file_name, base, is_point=is_point or drawn, is_combination=is_combination
+            lambda entry, drawn: resolve(
+                entry, registry, file_name, base, is_point=is_point or drawn, is_combination=is_combination
             ),
         )
     problems = Problems()
@@ -129,10 +129,10 @@ def resolve(
     warnings: list[Problem] = []
     if not between:
         check = Check(tree, network, flows, rows, duration, transport, timeline, registry, is_combination)
-        found = check.run(values["where"], values["runs"])
+        findings = check.run(values["where"], values["runs"])
         if not is_point:
-            problems.found += found.problems
-        warnings = found.warnings
+            problems.found += findings.problems
+        warnings = findings.warnings
         problems.raise_if_any()
     return Scenario(
         name=name,
@@ -200,12 +200,13 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
     # A wrong rate or delay leaves the bdp unknown; telling that too would only confuse.
     places = ("path.", "topology.", "network.")
     others = [
-        one
-        for one in problems.found
-        if (one.key.startswith(places) or one.position.startswith("--")) and NO_BDP not in one.text
+        problem
+        for problem in problems.found
+        if (problem.key.startswith(places) or problem.position.startswith("--"))
+        and NO_BDP not in problem.text
     ]
     if others:
-        problems.found = [one for one in problems.found if NO_BDP not in one.text]
+        problems.found = [problem for problem in problems.found if NO_BDP not in problem.text]
 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
@@ -238,15 +239,15 @@ def _single(tree: Mapping, name: str, problems: Problems) -> Any:
     value = tree.entries.get(name)
     if value is None:
         return param.default
-    found = read_value(value, param, Context(problems))
-    return param.default if found is None else found
+    result = read_value(value, param, Context(problems))
+    return param.default if result is None else result
 
 
 def _text(tree: Mapping, key: str, problems: Problems) -> str:
     value = tree.entries.get(key)
     if value is None:
         return ""
-    with problems.noted():
+    with problems.note():
         return read_sentence(value, "must be a sentence")
     return ""
 
@@ -291,7 +292,7 @@ def _rows(
     if pairs.KEY in tree.entries:
         tests = pairs.tests(schemes, flows.items, tree, problems)
         mark = tree.key_marks[pairs.KEY]
-        return _listed([(labels, labels, used) for labels, used in tests], network, mark, problems)
+        return _list_rows([(labels, labels, used) for labels, used in tests], network, mark, problems)
     need = any(flow.scheme is None for flow in flows.items)
     if "schemes" in tree.entries and not need:
         text = "has no effect because every flow names its own scheme; remove it, or remove scheme from the"
@@ -301,19 +302,21 @@ def _rows(
         problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
         return []
     tested: list[Scheme | None] = list(schemes) if need else [None]
-    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]] = []
+    rows: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]] = []
     for scheme in tested:
         used = [(flow, one) for flow in flows.items if (one := flow.scheme or scheme) is not None]
-        tests_of = [one for flow, one in used if not flow.background]
+        tests_of = [item for flow, item in used if not flow.background]
         # Datagrams have no scheme that could be under test.
-        labels = list(dict.fromkeys(one.label for one in told_apart(tests_of) if one.name != UDP)) or [UDP]
-        found.append((labels, [], used))
+        labels = list(
+            dict.fromkeys(model.label for model in distinguish_models(tests_of) if model.name != UDP)
+        ) or [UDP]
+        rows.append((labels, [], used))
     mark = tree.key_marks["schemes" if need else "flows"]
-    return _listed(found, network, mark, problems)
+    return _list_rows(rows, network, mark, problems)
 
 
-def _listed(
-    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]],
+def _list_rows(
+    pairs: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]],
     network: Network,
     mark: Mark,
     problems: Problems,
@@ -321,18 +324,18 @@ def _listed(
     """Rows of the labels of their schemes, those of the flows of a pair, and the flows with their schemes."""
     rows: list[SchemeRow] = []
     slugs = Slugs()
-    for labels, pair, used in found:
-        for flow, one in used:
-            if one.media or one.program:
-                _check_special(one, flow, problems)
+    for labels, pair, used in pairs:
+        for flow, scheme in used:
+            if scheme.media or scheme.program:
+                _check_special(scheme, flow, problems)
         label = " + ".join(labels)
-        if not any(one.key.startswith(f"{mark.path}.") for one in problems.found):
-            with problems.noted():
+        if not any(problem.key.startswith(f"{mark.path}.") for problem in problems.found):
+            with problems.note():
                 # Names of files and values of parameters may be part of it; a problem of one of them
                 # has been noted at its place.
                 check_visible(mark, label)
-        slug = slugs.add("+".join(slug_of(one) for one in labels))
-        listed = [flow.to_json(number, one, network) for number, (flow, one) in enumerate(used, 1)]
+        slug = slugs.add("+".join(slug_of(text) for text in labels))
+        listed = [flow.to_json(number, scheme, network) for number, (flow, scheme) in enumerate(used, 1)]
         rows.append(SchemeRow(label, slug, listed, pair=pair))
     return rows
 

@@ -68,28 +68,28 @@ class Routes:
                     )
         return None
 
-    def reached_from(self, host: str) -> set[str]:
+    def reachable_from(self, host: str) -> set[str]:
         """All nodes to which packets of this host find a way, itself among them."""
-        found = {host} | {target for origin, target in self._given if origin == host}
+        texts = {host} | {target for origin, target in self._given if origin == host}
         routers = [host]
         last: dict[str, list[str]] = defaultdict(list)
         for origin, target in self._last:
             last[origin].append(target)
         while routers:
             here = routers.pop()
-            found.update(last[here])
-            new = {link.target for link in self._onward[here]} - found
-            found |= new
+            texts.update(last[here])
+            new = {link.target for link in self._onward[here]} - texts
+            texts |= new
             routers.extend(new)
-        return found
+        return texts
 
     def reaching(self, host: str) -> set[str]:
         """All nodes from which packets find a way to this host, itself among them."""
-        found = {host} | {origin for origin, target in self._given if target == host}
+        texts = {host} | {origin for origin, target in self._given if target == host}
         routers = [host]
         while routers:
-            new = {link.origin for link in self._inward[routers.pop()]} - found
-            found |= new
+            new = {link.origin for link in self._inward[routers.pop()]} - texts
+            texts |= new
             # A host sends, but does not pass on.
             routers.extend(node for node in new if node not in self._hosts)
-        return found
+        return texts

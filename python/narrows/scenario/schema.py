@@ -45,7 +45,7 @@ def schema(registry: Registry) -> Schema:
         ),
         "definitions": {
             **{kind: quantity_schema(kind) for kind in WITH_UNIT},
-            **_filled(FORMAT["definitions"], registry),
+            **_fill(FORMAT["definitions"], registry),
             "element": _element(registry),
             "schemeName": _scheme_name(registry),
             "ownName": _OWN_NAME,
@@ -60,15 +60,15 @@ def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
     return {"type": "object", "additionalProperties": False, **needed, "properties": properties}
 
 
-def _filled(part: Any, registry: Registry) -> Any:
+def _fill(part: Any, registry: Registry) -> Any:
     """A part of `format.yaml` with what the registry and the reader know."""
     if isinstance(part, list):
-        return [_filled(item, registry) for item in part]
+        return [_fill(item, registry) for item in part]
     if not isinstance(part, dict):
         return _WORDS.get(part, part) if isinstance(part, str) else part
     if "$by_type" in part:
-        beside = {key: _filled(value, registry) for key, value in part.items() if key != "$by_type"}
-        return {**beside, **by_type(**_filled(part["$by_type"], registry))}
+        beside = {key: _fill(value, registry) for key, value in part.items() if key != "$by_type"}
+        return {**beside, **by_type(**_fill(part["$by_type"], registry))}
     if "$matrix" in part:
         return matrix.schema()
     if "$params" in part:
@@ -77,11 +77,11 @@ def _filled(part: Any, registry: Registry) -> Any:
         return object_schema({name: _key(key, registry) for name, key in REAL_PATH.items()})
     if "$entries" in part:
         return _entries(getattr(registry, part["$entries"]), part)
-    return {key: _filled(value, registry) for key, value in part.items()}
+    return {key: _fill(value, registry) for key, value in part.items()}
 
 
 def _key(key: Key, registry: Registry) -> Schema:
-    return key_schema(replace(key, schema=_filled(key.schema, registry)))
+    return key_schema(replace(key, schema=_fill(key.schema, registry)))
 
 
 def key_schema(key: Key) -> Schema:
@@ -119,13 +119,13 @@ def quantity_schema(kind: str) -> Schema:
     }
 
 
-def _described(text: str, source: str) -> Schema:
+def _describe(text: str, source: str) -> Schema:
     return {"description": f"{text} ({source})" if source else text} if text else {}
 
 
 def _param(param: Param) -> Schema:
     """A value of a parameter."""
-    return {**_described(param.doc, param.source), **_value(param), **_default(param)}
+    return {**_describe(param.doc, param.source), **_value(param), **_default(param)}
 
 
 def _default(param: Param) -> Schema:
@@ -170,22 +170,22 @@ def _params(params: tuple[Param, ...]) -> Schema:
 
 def _short(params: Iterable[Param]) -> dict[str, Schema]:
     """The schemas of a value that one of several parameters may take, by the types of the value."""
-    found: dict[str, Schema] = {}
+    short: dict[str, Schema] = {}
     kinds = []
     for param in params:
         if param.kind in WITH_UNIT:
             kinds.append(param.kind)
         elif param.kind in STEPS:
-            found["array"] = {key: value for key, value in _value(param).items() if key != "type"}
+            short["array"] = {key: value for key, value in _value(param).items() if key != "type"}
         elif param.kind == "counts":
-            found |= {"integer": {}, "array": {"items": {"type": "integer"}}}
+            short |= {"integer": {}, "array": {"items": {"type": "integer"}}}
         else:
-            found |= {"number": {}, "boolean": {}, "string": {}}
-    if kinds and "string" not in found:
-        found["string"] = {"pattern": f"^{_units(*kinds)}$"}
+            short |= {"number": {}, "boolean": {}, "string": {}}
+    if kinds and "string" not in short:
+        short["string"] = {"pattern": f"^{_units(*kinds)}$"}
         if "ratio" in kinds:
-            found["number"] = {}
-    return found
+            short["number"] = {}
+    return short
 
 
 # -- things of the registry ----------------------------------------------------------------------
@@ -197,7 +197,7 @@ def _entry(entry: Entry) -> Schema:
     types["object"] = _params(entry.params)
     if not any(param.required for param in entry.params):
         types["null"] = {}
-    return {**_described(entry.summary, entry.source), **by_type(**types)}
+    return {**_describe(entry.summary, entry.source), **by_type(**types)}
 
 
 def _entries(family: dict[str, Entry], part: Schema) -> Schema:
@@ -270,16 +270,16 @@ _NAMED: Schema = {NAME: {"$ref": "#/definitions/ownName"}}
 
 def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
     """Keys beside the parameters of a scheme."""
-    found: Schema = dict(_NAMED)
+    beside: Schema = dict(_NAMED)
     if entry.profiles:
-        docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
+        docs = "; ".join(f"{profile.name}: {profile.doc}" for profile in entry.profiles.values())
         described = {"description": f"A set-up that others have used. {docs}"}
-        found[PROFILE] = {"enum": list(entry.profiles), **described}
+        beside[PROFILE] = {"enum": list(entry.profiles), **described}
     if ours and entry.media:
-        found[TRANSPORT] = object_schema(_properties(transport_of(entry, registry)))
+        beside[TRANSPORT] = object_schema(_properties(transport_of(entry, registry)))
     elif ours:
-        found[TRANSPORT] = {"$ref": "#/definitions/transport"}
-    return found
+        beside[TRANSPORT] = {"$ref": "#/definitions/transport"}
+    return beside
 
 
 def _scheme(registry: Registry) -> Schema:

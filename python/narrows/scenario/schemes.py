@@ -66,7 +66,7 @@ def read_scheme(
 
     Object files and models are read into `files`.
     """
-    with problems.noted():
+    with problems.note():
         return _scheme(value, registry, problems, datagrams, files or Files())
     return None
 
@@ -250,7 +250,7 @@ def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Proble
     if written is None:
         return None
     otherwise = f"must be a name of at most {LONGEST_NAME} letters, such as name: gentle"
-    with problems.noted():
+    with problems.note():
         text = read_label(written, otherwise, LONGEST_NAME)
         if text != scheme and (text.startswith((KERNEL_PREFIX, BPF_PREFIX)) or text in registry.schemes):
             raise Wrong(written.mark, f'"{shorten(text)}" is another scheme; choose a name of your own')
@@ -354,7 +354,9 @@ def _is_program(name: str) -> bool:
 
     if wrapper.is_wrapper(name):
         return True
-    return store.is_name(name) and name.partition(":")[0] in {one.name for one in store.listed()}
+    return store.is_name(name) and name.partition(":")[0] in {
+        program.name for program in store.list_programs()
+    }
 
 
 def _read_program(value: Node, registry: Registry, problems: Problems, files: Files) -> Scheme:
@@ -386,15 +388,15 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
     if not isinstance(value, Sequence) or not value.items:
         problems.add(value.mark, "must be a list of schemes such as [cubic, reno]")
         return []
-    found: list[tuple[Scheme, Node]] = []
+    pairs: list[tuple[Scheme, Node]] = []
     for item in value.items:
         scheme = read_scheme(item, registry, problems, files=files)
         if scheme is not None:
-            found.append((scheme, item))
+            pairs.append((scheme, item))
     schemes: list[Scheme] = []
     by_label: dict[str, Scheme] = {}
-    apart = told_apart([scheme for scheme, _ in found])
-    for scheme, (_, item) in zip(apart, found, strict=True):
+    apart = distinguish_models([scheme for scheme, _ in pairs])
+    for scheme, (_, item) in zip(apart, pairs, strict=True):
         same = by_label.get(scheme.label)
         by_label.setdefault(scheme.label, scheme)
         if same is not None and (scheme.object, scheme.program) != (same.object, same.program):
@@ -411,16 +413,16 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
     return schemes
 
 
-def told_apart(schemes: list[Scheme]) -> list[Scheme]:
+def distinguish_models(schemes: list[Scheme]) -> list[Scheme]:
     """The schemes, with longer labels where several models have one name."""
     for step in range(2):
         models: dict[str, list[dict[str, Any]]] = {}
-        for one in schemes:
-            models.setdefault(one.label, []).append(one.params)
+        for scheme in schemes:
+            models.setdefault(scheme.label, []).append(scheme.params)
         schemes = [
-            replace(one, label=one.longer[step])
-            if one.longer and any(params != one.params for params in models[one.label])
-            else one
-            for one in schemes
+            replace(scheme, label=scheme.longer[step])
+            if scheme.longer and any(params != scheme.params for params in models[scheme.label])
+            else scheme
+            for scheme in schemes
         ]
     return schemes

@@ -19,7 +19,7 @@ class Shipped:
     path: Path
 
 
-def shipped() -> list[Shipped]:
+def list_scenarios() -> list[Shipped]:
     """All shipped scenarios, by family and name."""
     root = shipped_folder()
     if root is None:
@@ -34,14 +34,14 @@ def find(name: str) -> Path:
     if path.suffix in (".yaml", ".yml") or "/" in name or (path.exists() and not path.is_dir()):
         if not path.exists() or path.is_dir():
             by_tail = [
-                one
-                for one in shipped()
-                if name in (f"{one.family}/{one.name}", f"{one.family}/{one.name}.yaml")
+                item
+                for item in list_scenarios()
+                if name in (f"{item.family}/{item.name}", f"{item.family}/{item.name}.yaml")
             ]
             if by_tail:
                 return by_tail[0].path
         return path
-    known = shipped()
+    known = list_scenarios()
     for scenario in known:
         if scenario.name == name:
             return scenario.path

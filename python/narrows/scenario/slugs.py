@@ -17,14 +17,14 @@ def slug_of(text: str) -> str:
     """The text with everything but a-z, 0-9, `.`, `+` and `-` turned into dashes; it begins and ends with a
     letter or a digit. A text without any of them (`日本`, `Δ`, `+`) is spelt by code points: `u65e5-u672c`.
     Empty only for an empty text."""
-    return _plain(text) or _plain(_decomposed(text)) or _spelt(text)
+    return _plain(text) or _plain(_decompose(text)) or _spelt(text)
 
 
 def _plain(text: str) -> str:
     return _OTHERS.sub("-", text.lower()).strip("-.+")[:_LONGEST_PART].rstrip("-.+")
 
 
-def _decomposed(text: str) -> str:
+def _decompose(text: str) -> str:
     """The text with letters in place of ligatures and other forms of them, and without accents."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 

@@ -14,7 +14,7 @@ from typing import Any
 from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, entry_from, read_value, required
+from narrows.scenario.params import Context, entry_from, read_value, require
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
@@ -70,11 +70,11 @@ class TimelineReader:
         }
         events: list[_Event] = []
         for item in value.items:
-            with self.problems.noted():
+            with self.problems.note():
                 events += self._events(item)
         done = {"set": self._set, "cut": self._cut, "restore": self._restore}
         for event in sorted(events, key=lambda event: event.at_ns):
-            with self.problems.noted():
+            with self.problems.note():
                 done.get(event.action, self._flow)(event)
         self._check_flows(value.mark)
         self._add_gates()
@@ -89,7 +89,7 @@ class TimelineReader:
         if "at" not in mapping.entries or not actions:
             missing = "at: the time" if actions else f"one of {any_of(ACTIONS)}"
             raise Wrong(mapping.mark, f"needs the key {missing}; write for example {_EXAMPLE}")
-        at = required(mapping.entries["at"], _AT, self.context)
+        at = require(mapping.entries["at"], _AT, self.context)
         if at >= self.duration_ns:
             self.problems.add(
                 mapping.entries["at"].mark,
@@ -113,7 +113,7 @@ class TimelineReader:
                 change = self._bottleneck(value, element)
             else:
                 entry = self.registry.links[element["kind"]]
-                change = self._written_params(value, entry)
+                change = self._params_as_written(value, entry)
                 element.update(change)
             if len(self.problems.found) > before:
                 continue
@@ -141,20 +141,20 @@ class TimelineReader:
         if isinstance(value, Mapping) and len(value.entries) == 1:
             ((name, mark, inner),) = value
             if name == kind:
-                return self._written_params(inner, entry)
+                return self._params_as_written(inner, entry)
             if name in self.registry.queues:
                 text = f"the queue is a {kind} and can't become another discipline during a run"
                 self.problems.add(mark, text)
                 return {}
-        return self._written_params(value, entry)
+        return self._params_as_written(value, entry)
 
-    def _written_params(self, value: Node, entry: Entry) -> dict[str, Any]:
+    def _params_as_written(self, value: Node, entry: Entry) -> dict[str, Any]:
         """Only what is written: the other parameters stay as they are."""
         if not isinstance(value, Mapping):
-            found = entry_from(value, entry, self.context)
+            result = entry_from(value, entry, self.context)
             # One quantity finds its parameter; that is the one whose value is not the default.
-            names = [name for name in entry.shorthand if found and self._differs(found, entry, name)]
-            return {name: found[name] for name in names[:1]} if found else {}
+            names = [name for name in entry.shorthand if result and self._differs(result, entry, name)]
+            return {name: result[name] for name in names[:1]} if result else {}
         known = {param.name: param for param in entry.params}
         return {
             key: read_value(written, known[key], self.context)
@@ -162,9 +162,9 @@ class TimelineReader:
         }
 
     @staticmethod
-    def _differs(found: dict[str, Any], entry: Entry, name: str) -> bool:
+    def _differs(document: dict[str, Any], entry: Entry, name: str) -> bool:
         param = entry.param(name)
-        return len(entry.shorthand) == 1 or (param is not None and found[name] != param.default)
+        return len(entry.shorthand) == 1 or (param is not None and document[name] != param.default)
 
     # -- links -----------------------------------------------------------------------------------
 
@@ -175,10 +175,10 @@ class TimelineReader:
             for name, item in zip(names, value.items, strict=True):
                 if name not in network.hosts and name not in network.routers:
                     raise Wrong(item.mark.at(event.key_mark.path), network.node_problem(name))
-            found = network.between(names[0], names[1])
-            if not found:
+            links = network.between(names[0], names[1])
+            if not links:
                 raise Wrong(value.mark, f"there is no link between {names[0]} and {names[1]}")
-            return found
+            return links
         name = value.text if isinstance(value, Scalar) else ""
         if name not in network.cuts:
             hint = did_you_mean(name, network.cuts) or f"; there are {', '.join(network.cuts)}"
@@ -223,7 +223,7 @@ class TimelineReader:
     def _flow(self, event: _Event) -> None:
         key = event.action
         word = event.value.text if isinstance(event.value, Scalar) else ""
-        chosen = self._chosen(word)
+        chosen = self._choose(word)
         if not chosen:
             labels = dict.fromkeys(label for flow in self.flows.items for label in _labels(flow))
             hint = did_you_mean(word, labels)
@@ -240,7 +240,7 @@ class TimelineReader:
             else:
                 flow.stop_ns = event.at_ns
 
-    def _chosen(self, word: str) -> list[Flow]:
+    def _choose(self, word: str) -> list[Flow]:
         if word.isdecimal() and len(word) < 6:
             return self.flows.items[int(word) - 1 : int(word)] if int(word) else []
         return self._by_label.get(word, [])
@@ -248,11 +248,11 @@ class TimelineReader:
     @cached_property
     def _by_label(self) -> dict[str, list[Flow]]:
         """The flows by their labels and those of their entries."""
-        found: dict[str, list[Flow]] = {}
+        result: dict[str, list[Flow]] = {}
         for flow in self.flows.items:
             for label in dict.fromkeys(_labels(flow)):
-                found.setdefault(label, []).append(flow)
-        return found
+                result.setdefault(label, []).append(flow)
+        return result
 
     def _check_flows(self, mark: Mark) -> None:
         for number, flow in enumerate(self.flows.items, 1):

@@ -52,10 +52,10 @@ class _Reader:
         if written is not None:
             link.items = list_items(written.value, link.name, self.problems, shared=written.shared)
 
-    def join(self, one: str, other: str, there: _Lists | None, back: _Lists | None, *names: str) -> None:
+    def join(self, text: str, other: str, there: _Lists | None, back: _Lists | None, *names: str) -> None:
         """A link between two nodes, with what is written of either direction."""
-        pair = (names[0], names[1]) if names else (f"{one}-{other}", f"{other}-{one}")
-        link, reverse = self.network.add(one, other, pair)
+        pair = (names[0], names[1]) if names else (f"{text}-{other}", f"{other}-{text}")
+        link, reverse = self.network.add(text, other, pair)
         self.fill(link, there)
         self.fill(reverse, back)
         if back is None:
@@ -87,7 +87,7 @@ def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple
         return "network", read_free_network(tree.entries["network"], registry, problems)
     name = "dumbbell"
     reader = _Reader(Network("graph"), problems)
-    with problems.noted():
+    with problems.note():
         if isinstance(written, Mapping) and len(written.entries) == 1:
             ((name, mark, settings),) = written
             if name not in SHAPES:
@@ -122,31 +122,31 @@ def _plain(tree: Mapping, problems: Problems) -> Network:
     return network
 
 
-def _shared_path(reader: _Reader, tree: Mapping, one: str, other: str) -> None:
+def _shared_path(reader: _Reader, tree: Mapping, word: str, other: str) -> None:
     """The key `path`, as the link between two nodes."""
     if "path" not in tree.entries and real_path.is_wanted(tree):
-        reader.join(one, other, None, None, FORWARD, BACKWARD)
+        reader.join(word, other, None, None, FORWARD, BACKWARD)
         return
     if "path" not in tree.entries:
         text = f"the key path is missing; write for example path: {{{_EXAMPLE}}}, or describe a network"
         reader.problems.add(tree.mark, f"{text} with the key network")
-        reader.join(one, other, None, None, FORWARD, BACKWARD)
+        reader.join(word, other, None, None, FORWARD, BACKWARD)
         return
     mapping = Mapping(Mark("", path="path"))
-    with reader.problems.noted():
+    with reader.problems.note():
         mapping = reader.problems.section(tree.entries["path"], (FORWARD, BACKWARD), _EXAMPLE)
     if FORWARD not in mapping.entries and tree.entries["path"] is mapping:
         text = "needs the key forward: the elements from sender to receiver"
         reader.problems.add(mapping.mark, text)
-    reader.join(one, other, *_directions(mapping), FORWARD, BACKWARD)
+    reader.join(word, other, *_directions(mapping), FORWARD, BACKWARD)
 
 
 def _directions(mapping: Mapping, *, shared: bool = False) -> tuple[_Lists | None, _Lists | None]:
-    found = [
+    pairs = [
         _Lists(mapping.entries[key], shared) if key in mapping.entries else None
         for key in (FORWARD, BACKWARD)
     ]
-    return found[0], found[1]
+    return pairs[0], pairs[1]
 
 
 def _dumbbell(reader: _Reader, settings: Node, tree: Mapping) -> None:
@@ -252,11 +252,11 @@ def _hops(reader: _Reader, mapping: Mapping) -> list[tuple[_Lists | None, _Lists
         written = mapping.entries["links"]
         if not isinstance(written, Sequence) or not written.items or len(written.items) > MOST_NODES:
             raise Wrong(written.mark, f"must be a list of 1 to {MOST_NODES} links such as [{{{_EXAMPLE}}}]")
-        found = []
+        hops = []
         for item in written.items:
-            with problems.noted():
-                found.append(_directions(problems.section(item, (FORWARD, BACKWARD), _EXAMPLE)))
-        return found
+            with problems.note():
+                hops.append(_directions(problems.section(item, (FORWARD, BACKWARD), _EXAMPLE)))
+        return hops
     if "hops" not in mapping.entries or FORWARD not in mapping.entries:
         text = "needs the keys hops and forward: how many links there are, and the elements of each; or links"
         raise Wrong(mapping.mark, text)
@@ -269,15 +269,15 @@ _READERS = {"dumbbell": _dumbbell, "star": _star, "parking-lot": _parking_lot, "
 
 def _own_access(mapping: Mapping, hosts: Iterable[str], problems: Problems) -> Callable[[str], list[Mapping]]:
     """The access of single hosts, as `hosts:` of a topology has it."""
-    known, found = list(hosts), dict[str, Mapping]()
+    known, result = list(hosts), dict[str, Mapping]()
     written = mapping.entries.get("hosts")
     if isinstance(written, Mapping):
         for name, mark, value in written:
             if name not in known:
                 problems.unknown_key(mark, name, known)
             elif not (isinstance(value, Scalar) and value.is_null):
-                with problems.noted():
-                    found[name] = problems.section(value, _ACCESS, "access: [{delay: 5 ms}]")
+                with problems.note():
+                    result[name] = problems.section(value, _ACCESS, "access: [{delay: 5 ms}]")
     elif written is not None and not isinstance(written, Sequence):
         problems.add(written.mark, "must be hosts with their access, such as {left: {down: [...]}}")
-    return lambda host: [found[host]] if host in found else []
+    return lambda host: [result[host]] if host in result else []

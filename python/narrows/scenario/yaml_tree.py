@@ -126,7 +126,7 @@ class Mapping:
         """A mapping at another address, which may be changed without this one."""
         mark = self.mark.at(path)
         entries = {key: value.copy(mark.below(key)) for key, value in self.entries.items()}
-        return Mapping(mark, entries, {key: one.at(mark.below(key)) for key, one in self.key_marks.items()})
+        return Mapping(mark, entries, {key: item.at(mark.below(key)) for key, item in self.key_marks.items()})
 
     def __iter__(self) -> Iterator[tuple[str, Mark, Node]]:
         for key, value in self.entries.items():

@@ -87,22 +87,22 @@ def list_schemes(machine: Machine | None = None) -> list[SchemeInfo]:
     """Ours, our programs for the kernel, the kernel's own that this machine offers, programs of others."""
     machine = machine or Machine.here()
     known = registry.load()
-    found = [describe(entry, NATIVE, machine) for entry in known.schemes.values()]
-    found += [describe(entry, BPF, machine) for entry in known.bpf.values()]
-    found += [describe_kernel(name, machine) for name in machine.kernel_schemes]
-    return found + _programs(machine)
+    scheme_infos = [describe(entry, NATIVE, machine) for entry in known.schemes.values()]
+    scheme_infos += [describe(entry, BPF, machine) for entry in known.bpf.values()]
+    scheme_infos += [describe_kernel(name, machine) for name in machine.kernel_schemes]
+    return scheme_infos + _programs(machine)
 
 
 def _programs(machine: Machine) -> list[SchemeInfo]:
     """The schemes of all manifests that are right; the others are named by `narrows programs`."""
     from narrows.scenario.programs import store
 
-    found: list[SchemeInfo] = []
-    for one in store.listed():
+    programs: list[SchemeInfo] = []
+    for item in store.list_programs():
         with contextlib.suppress(DataError):
-            program = store.load(one.path)
-            found += [describe_program(program, variant, machine) for variant in program.variants]
-    return found
+            program = store.load(item.path)
+            programs += [describe_program(program, variant, machine) for variant in program.variants]
+    return programs
 
 
 def describe_program(program: Program, variant: str, machine: Machine) -> SchemeInfo:

@@ -9,7 +9,7 @@ from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.quantity import show
-from narrows.scenario.reference import allowed
+from narrows.scenario.reference import allowed_values
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.schemes import header
 from narrows.schemes.listing import (
@@ -78,7 +78,7 @@ class Page:
             "profiles": self.profiles,
             "ecn": self.ecn or None,
             "verification": self.status.to_json(),
-            "counterparts": [vars(one) for one in self.counterparts],
+            "counterparts": [vars(counterpart) for counterpart in self.counterparts],
         }
 
 
@@ -115,12 +115,12 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
 def profiles(entry: Entry, known: Registry) -> dict[str, str]:
     """The set-ups of a scheme, with the settings that each changes."""
     kinds = {param.name: param.kind for param in (*known.transport, *entry.params)}
-    found = {}
-    for one in entry.profiles.values():
-        settings = {**one.params, **one.transport}
+    result = {}
+    for profile in entry.profiles.values():
+        settings = {**profile.params, **profile.transport}
         listed = ", ".join(f"{name}: {show(kinds[name], value)}" for name, value in settings.items())
-        found[one.name] = f"{one.doc.rstrip('.')} ({listed})" if listed else one.doc
-    return found
+        result[profile.name] = f"{profile.doc.rstrip('.')} ({listed})" if listed else profile.doc
+    return result
 
 
 def rows(entry: Entry, text: header.Header) -> tuple[Row, ...]:
@@ -133,7 +133,7 @@ def _row(param: Param, written: header.Row | None) -> Row:
     unit = default.split(" ")[-1] if param.kind in _WITH_UNIT and " " in default else ""
     unit = unit or ("share" if param.kind == "ratio" else param.unit or (written.unit if written else ""))
     source = written.source if written and written.source else param.source
-    return Row(param.name, unit, default, allowed(param).replace("`", ""), param.doc, source)
+    return Row(param.name, unit, default, allowed_values(param).replace("`", ""), param.doc, source)
 
 
 def kernel_name(name: str) -> str:
@@ -143,23 +143,25 @@ def kernel_name(name: str) -> str:
 
 def _counterparts(entry: Entry, kind: str, known: Registry, machine: Machine) -> tuple[Counterpart, ...]:
     native = entry.native if kind == BPF else entry.name
-    found: list[Counterpart] = []
+    counterparts: list[Counterpart] = []
     if kind == BPF and native in known.schemes:
-        found.append(Counterpart(native, "the same rules as a native state machine", None))
+        counterparts.append(Counterpart(native, "the same rules as a native state machine", None))
     for program in known.bpf.values():
         if kind == NATIVE and program.native == native:
             info = describe(program, BPF, machine)
-            found.append(Counterpart(program.name, "the same rules inside the kernel", info.missing))
+            counterparts.append(Counterpart(program.name, "the same rules inside the kernel", info.missing))
     linux = native + _LINUX_RULES
     if kind == NATIVE and linux in known.schemes:
-        found.append(Counterpart(linux, "the rules of the kernel's module, as a native state machine", None))
+        counterparts.append(
+            Counterpart(linux, "the rules of the kernel's module, as a native state machine", None)
+        )
     paper = native.removesuffix(_LINUX_RULES)
     if paper != native and paper in known.schemes:
-        found.append(Counterpart(paper, "the rules as they were published", None))
+        counterparts.append(Counterpart(paper, "the rules as they were published", None))
     label = kernel_name(native)
     if label in machine.kernel_schemes:
-        found.append(Counterpart(label, "the running kernel's own", machine.trouble))
-    return tuple(found)
+        counterparts.append(Counterpart(label, "the running kernel's own", machine.trouble))
+    return tuple(counterparts)
 
 
 def _kernel_page(label: str, known: Registry, machine: Machine) -> Page:
@@ -178,5 +180,5 @@ def _kernel_page(label: str, known: Registry, machine: Machine) -> Page:
         ),
         {},
     )
-    found = tuple(Counterpart(name, "ours of the same name", None) for name in ours)
-    return Page(info, text, (), {}, {}, "", status_of(label), found)
+    pair = tuple(Counterpart(name, "ours of the same name", None) for name in ours)
+    return Page(info, text, (), {}, {}, "", status_of(label), pair)

@@ -21,7 +21,7 @@ def program_page(name: str, machine: Machine) -> Page:
         variant = next(iter(program.variants))
     else:
         called, _, variant = name.partition(":")
-        paths = {one.name: one.path for one in store.listed()}
+        paths = {item.name: item.path for item in store.list_programs()}
         if called not in paths:
             hint = did_you_mean(name, store.schemes()) or "; narrows schemes lists them"
             raise DataError(f'there is no scheme "{shorten(name)}"{hint}')
@@ -31,14 +31,14 @@ def program_page(name: str, machine: Machine) -> Page:
             raise DataError(f'{called} has no variant "{shorten(variant)}"{hint}')
     values = defaults(program, program.variants[variant])
     licence = f" Licence: {program.licence}." if program.licence else ""
-    reported = ", ".join(one.name for one in program.reports)
+    reported = ", ".join(report.name for report in program.reports)
     paragraphs = [
         f"A program of others, as {program.path} describes it; the {program.data} sends the data.{licence}",
         *([f"It reports itself: {reported}."] if reported else []),
     ]
     rows = tuple(
-        Row(one.name, "", values[one.name], "any word", one.what, program.path.name)
-        for one in program.parameters.values()
+        Row(parameter.name, "", values[parameter.name], "any word", parameter.what, program.path.name)
+        for parameter in program.parameters.values()
     )
     return Page(
         describe_program(program, variant, machine),

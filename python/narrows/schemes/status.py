@@ -81,7 +81,7 @@ def status_of(name: str, file: Path = FILE) -> Status:
 def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[str, Status]:
     """The statuses of all schemes that these flows run, each once; traffic without a scheme has none, and
     schemes of others that were imported are not ours to judge."""
-    found: dict[str, Status] = {}
+    statuses: dict[str, Status] = {}
     for flow in flows:
         name = str(flow.get("scheme") or UDP)
         if name == UDP or plain_name(name) is not None:
@@ -89,9 +89,9 @@ def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[s
         status = status_of(name, file)
         if status.word == VERIFIED and not _as_checked(name, flow):
             status = Status(UNVERIFIED, DEFAULTS_ONLY, status.date, status.version)
-        if name not in found or status.word == UNVERIFIED:
-            found[name] = status
-    return found
+        if name not in statuses or status.word == UNVERIFIED:
+            statuses[name] = status
+    return statuses
 
 
 def _as_checked(name: str, flow: Mapping[str, Any]) -> bool:
@@ -132,5 +132,5 @@ def _entries(file: Path) -> dict[str, dict[str, Any]]:
     except (OSError, ValueError):
         # Reports must not fail because nothing was ever verified.
         return {}
-    found = document.get("schemes") if document.get("format") == FORMAT else None
-    return found if isinstance(found, dict) else {}
+    result = document.get("schemes") if document.get("format") == FORMAT else None
+    return result if isinstance(result, dict) else {}

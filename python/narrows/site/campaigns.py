@@ -13,7 +13,7 @@ from typing import Any
 
 from narrows.analysis.metrics import ENDS, SUMMARY, has_packets, of_names
 from narrows.campaign import notes, results
-from narrows.campaign.schema import resolved
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, write_atomically
 from narrows.comparison.sides import Side
 from narrows.errors import NarrowsError, reason
@@ -74,7 +74,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, st
         "origin": origin(folder),
         "mark": mark,
         "assets": list(assets.values()),
-        "listed": _listed(folder, campaign, said, name),
+        "listed": _list_entry(folder, campaign, said, name),
         "ranking": ranks.of_campaign(compared),
     }
     page = pages.campaign(whole, campaign, entry, contents, metrics, assets)
@@ -82,7 +82,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, st
     return entry
 
 
-def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, name: str) -> Json:
+def _list_entry(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, name: str) -> Json:
     """The entry in the list of all campaigns."""
     outcomes: dict[str, int] = {}
     for run in campaign.runs:
@@ -92,8 +92,8 @@ def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, name:
     return {
         "name": campaign.name,
         "folder": name,
-        "title": resolved(folder.document).get("title") or "",
-        "question": resolved(folder.document).get("question") or "",
+        "title": resolved_scenario(folder.document).get("title") or "",
+        "question": resolved_scenario(folder.document).get("question") or "",
         "made": folder.document.get("created_at") or "",
         "plane": folder.document.get("where") or "",
         "runs": len(campaign.runs),
@@ -117,7 +117,7 @@ def _write_files(campaign: Campaign, work: Path) -> None:
             file = f"runs/{number:04}.js"
             write_run(work / file, run.cell, charts)
             contents["runs"][run.cell] = {"file": file, "charts": list(charts)}
-    shown = {name for one in contents["runs"].values() for name in one["charts"]}
+    shown = {name for item in contents["runs"].values() for name in item["charts"]}
     contents["quantities"] = {name: kind.title for name, kind in figures.registry().items() if name in shown}
     written = str((campaign.record.get("scenario") or {}).get("written") or "")
     if written:
@@ -132,15 +132,15 @@ def _write_files(campaign: Campaign, work: Path) -> None:
 
 def charts_of(run: Run) -> dict[str, Json]:
     """The interactive forms of all figures of a run, also of those that reports leave out."""
-    found = {}
+    charts = {}
     for name, kind in figures.registry().items():
         if kind.scope != "run":
             continue
         # Charts that cannot be drawn are left out, as in reports.
         with contextlib.suppress(ValueError, ReportError, ArithmeticError, KeyError):
             if kind.absent(run) is None and (chart := kind.chart(run)) is not None:
-                found[name] = chart
-    return found
+                charts[name] = chart
+    return charts
 
 
 def write_run(file: Path, cell: str, charts: dict[str, Json]) -> None:

@@ -56,18 +56,18 @@ def make(
 ) -> Json:
     """See `narrows.site.build`."""
     places = list(places)
-    found = list({one.path.resolve(): one for one in gather(places)}.values())
-    with _opened(target) as site:
+    result = list({item.path.resolve(): item for item in gather(places)}.values())
+    with _open(target) as site:
         known: dict[str, Json] = site["campaigns"]
         assets = pages.write_assets(target)
         (target / "campaigns").mkdir(exist_ok=True)
-        ids = _ids(found, known, target)
+        ids = _ids(result, known, target)
         problems: list[Json] = [
-            {"id": ids.get(one.path), "folder": str(one.path), "problem": one.note, "busy": one.busy}
-            for one in found
-            if one.note
+            {"id": ids.get(item.path), "folder": str(item.path), "problem": item.note, "busy": item.busy}
+            for item in result
+            if item.note
         ]
-        fine = [one for one in found if one.note is None]
+        fine = [item for item in result if item.note is None]
         made, drawn = _campaigns(fine, ids, known, target, assets, problems, progress, processes)
         seen = set(ids.values())
         kept = {
@@ -87,12 +87,12 @@ def make(
         "campaigns": [
             {
                 "id": name,
-                "folder": str(one.path),
+                "folder": str(item.path),
                 "page": str(target / "campaigns" / name / "index.html"),
                 "drawn": name in drawn,
             }
-            for one in fine
-            if (name := ids[one.path]) in made
+            for item in fine
+            if (name := ids[item.path]) in made
         ],
         "sweeps": swept.told,
         "kept": [name for name in kept if name not in seen],
@@ -151,7 +151,7 @@ def _campaigns(
 
 
 @contextmanager
-def _opened(target: Path) -> Iterator[Json]:
+def _open(target: Path) -> Iterator[Json]:
     """The content of site.json while no other process works on the site; a new one in an empty folder."""
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def _sweeps(
     """Draws the pages of sweeps that have changed."""
     made = _Sweeps()
     homes = {entry["source"]: name for name, entry in known.items()}
-    for path in sorted({one.resolve() for one in sweep_folders(places)}):
+    for path in sorted({folder.resolve() for folder in sweep_folders(places)}):
         source = _source(path, target)
         name = homes.get(source)
         try:
@@ -217,7 +217,7 @@ def _sweeps(
         made.listed[name] = entry | {"source": source}
         page = str(target / "sweeps" / name / "index.html")
         made.told.append({"id": name, "folder": str(path), "page": page, "drawn": drawn})
-    failed = {one["id"] for one in made.problems}
+    failed = {document["id"] for document in made.problems}
     left = {name: entry for name, entry in known.items() if name not in made.listed}
     made.listed |= {name: entry for name, entry in left.items() if name in failed or not prune}
     return made
@@ -233,43 +233,43 @@ def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None =
 def _mark(path: Path, shown: str) -> str:
     """A digest of everything that a page is made of; `shown` is the folder as the page names it."""
     own = json.dumps(to_data([own.description for own in own_metrics.list_registered()]))
-    found = hashlib.sha256(f"{__version__} {pages.digest()} {shown} {own}".encode())
+    result = hashlib.sha256(f"{__version__} {pages.digest()} {shown} {own}".encode())
     try:
         for name in _READ:
             content = read_bytes(path / name) if (path / name).exists() else b""
-            found.update(hashlib.sha256(content).digest())
+            result.update(hashlib.sha256(content).digest())
         for name in campaigns.DOWNLOADS:
             state = (path / name).stat() if (path / name).exists() else None
-            found.update(f"{name} {state and (state.st_size, state.st_mtime_ns)}".encode())
+            result.update(f"{name} {state and (state.st_size, state.st_mtime_ns)}".encode())
     except OSError as error:
         raise DataError(f"{path}: can't be read: {reason(error)}") from None
-    return found.hexdigest()[:12]
+    return result.hexdigest()[:12]
 
 
 def _source(path: Path, target: Path) -> str:
     return os.path.relpath(path.resolve(), target.resolve())
 
 
-def _ids(found: Sequence[Gathered], known: dict[str, Json], target: Path) -> dict[Path, str]:
+def _ids(gathereds: Sequence[Gathered], known: dict[str, Json], target: Path) -> dict[Path, str]:
     """The name of the page of each campaign. One that the site has keeps its name, also if its folder was
     moved since."""
     sources = {entry["source"]: name for name, entry in known.items()}
-    here = {_source(one.path, target) for one in found}
-    ids = {one.path: sources[own] for one in found if (own := _source(one.path, target)) in sources}
-    for one in found:
-        if one.path in ids or one.folder is None:
+    here = {_source(item.path, target) for item in gathereds}
+    ids = {item.path: sources[own] for item in gathereds if (own := _source(item.path, target)) in sources}
+    for item in gathereds:
+        if item.path in ids or item.folder is None:
             continue
-        origin, taken = campaigns.origin(one.folder), set(ids.values())
+        origin, taken = campaigns.origin(item.folder), set(ids.values())
         moved = (
             name
             for name, entry in known.items()
             if entry["origin"] == origin and entry["source"] not in here and name not in taken
         )
-        plain = re.sub(r"[^a-z0-9]+", "-", one.path.resolve().name.lower()).strip("-")[:60]
+        plain = re.sub(r"[^a-z0-9]+", "-", item.path.resolve().name.lower()).strip("-")[:60]
         base = f"{plain}-{origin[:6]}".lstrip("-")
         fresh = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
         free = (name for name in fresh if name not in known and name not in taken)
-        ids[one.path] = next(moved, None) or next(free)
+        ids[item.path] = next(moved, None) or next(free)
     return ids
 
 

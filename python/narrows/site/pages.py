@@ -15,7 +15,7 @@ from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
 from narrows.campaign.store import write_atomically
 from narrows.documents.results import Metric
-from narrows.policy import locked
+from narrows.policy import lock
 from narrows.report import choice
 from narrows.report.cells import cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
@@ -57,13 +57,13 @@ def _own(name: str) -> str | None:
 @lru_cache(maxsize=1)
 def _assets() -> dict[str, tuple[str, str]]:
     """The shared files by what they are: the name, which follows from the content, and the content."""
-    found = {"style": ("css", style_sheet() + str(_own("site.css")))}
+    result = {"style": ("css", style_sheet() + str(_own("site.css")))}
     for name, parts in _SCRIPTS.items():
         texts = [asset(*part) if isinstance(part, tuple) else str(_own(part)) for part in parts]
-        found[name] = ("js", "\n".join(texts))
+        result[name] = ("js", "\n".join(texts))
     return {
         name: (f"assets/{name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.{kind}", text)
-        for name, (kind, text) in found.items()
+        for name, (kind, text) in result.items()
     }
 
 
@@ -86,15 +86,15 @@ def write_assets(target: Path) -> dict[str, str]:
 
 def _render(template: str, **content: Any) -> str:
     made: str = environment(_own).get_template(template).render(made_by=f"Narrows {__version__}", **content)
-    return locked(made)
+    return lock(made)
 
 
 def index(
     listed: Mapping[str, Json], swept: Mapping[str, Json], problems: Sequence[Json], assets: dict[str, str]
 ) -> str:
     """The list of all campaigns, the latest first, that of sweeps, and the ranking."""
-    entries = _told_apart(listed)
-    entries.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
+    entries = _distinguish(listed)
+    entries.sort(key=lambda entry: (entry["made"], entry["id"]), reverse=True)
     lines = []
     for one in entries:
         outcomes = _in_order(one["outcomes"])
@@ -115,12 +115,12 @@ def index(
         marks={},
         lines=lines,
         sweeps=_sweeps(swept),
-        runs=sum(one["runs"] for one in entries),
+        runs=sum(entry["runs"] for entry in entries),
         # Paths of this machine do not belong on the web.
         problems=[
             one | {"problem": one["problem"].replace(one["folder"], folder)}
             for one, folder in zip(
-                problems, distinct_names([Path(one["folder"]) for one in problems]), strict=True
+                problems, distinct_names([Path(problem["folder"]) for problem in problems]), strict=True
             )
         ],
         pages=listed,
@@ -129,12 +129,14 @@ def index(
 
 
 def _sweeps(swept: Mapping[str, Json]) -> list[Json]:
-    lines = _told_apart(swept)
-    lines.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
-    return [one | {"date": moment(one["made"])[:16], "verdicts": _in_order(one["outcomes"])} for one in lines]
+    lines = _distinguish(swept)
+    lines.sort(key=lambda entry: (entry["made"], entry["id"]), reverse=True)
+    return [
+        line | {"date": moment(line["made"])[:16], "verdicts": _in_order(line["outcomes"])} for line in lines
+    ]
 
 
-def _told_apart(listed: Mapping[str, Json]) -> list[Json]:
+def _distinguish(listed: Mapping[str, Json]) -> list[Json]:
     """The entries of a list, with words about it that no other one of its name has: the title, or
     else the folder with as many folders above it as it takes. The rest of a path does not
     belong on the web."""
@@ -142,15 +144,15 @@ def _told_apart(listed: Mapping[str, Json]) -> list[Json]:
         [Path(entry.get("source") or entry["listed"]["folder"]) for entry in listed.values()]
     )
     titles = Counter((entry["listed"]["name"], entry["listed"]["title"]) for entry in listed.values())
-    found = []
+    distinguish = []
     for (name, entry), folder in zip(listed.items(), folders, strict=True):
         one = entry["listed"]
         alone = titles[one["name"], one["title"]] == 1
         about = one["title"] or folder
         if one["title"] and not alone:
             about = f"{one['title']} ({folder})"
-        found.append({"id": name, **one, "folder": folder, "about": about})
-    return found
+        distinguish.append({"id": name, **one, "folder": folder, "about": about})
+    return distinguish
 
 
 def _in_order(outcomes: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -178,7 +180,10 @@ def sweep(
         facts_of=facts,
         keys=keys,
         effects=effects,
-        figures=[one | ({"picture": Markup(one["picture"])} if "picture" in one else {}) for one in figures],
+        figures=[
+            figure | ({"picture": Markup(figure["picture"])} if "picture" in figure else {})
+            for figure in figures
+        ],
         written=written,
     )
 
@@ -218,13 +223,15 @@ def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
     """The table of all runs; each row knows its cell."""
     names = row_names(data)
     head = [*name_heads(names), cell("run"), cell("verdict")]
-    head += [cell(head_of(one), small=unit_of(one), align="right") for one in metrics]
+    head += [cell(head_of(metric), small=unit_of(metric), align="right") for metric in metrics]
     rows = []
     for scheme in data.schemes:
         for run in data.of_scheme(scheme):
             row = [*name_cells(names, scheme), cell(str(run.number), align="right")]
             row.append(cell(run.outcome, kind=f"outcome-{run.outcome}"))
-            row += [cell(show_number(run.value("all", one.name), one), align="right") for one in metrics]
+            row += [
+                cell(show_number(run.value("all", metric.name), metric), align="right") for metric in metrics
+            ]
             rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})
             rows[-1]["label"] = f"{names.brief(scheme)}, run {run.number}"
     return {"head": head, "rows": rows}

@@ -27,7 +27,7 @@ def of_campaign(compared: Comparison | str) -> list[Json]:
         return []
     counts = words.samples(compared)
     metrics = {metric.name: metric for metric in compared.metrics}
-    found = []
+    entries = []
     for ranks in compared.ranks or []:
         metric = metrics[ranks.metric]
         outcomes: dict[str, set[str]] = {}
@@ -45,15 +45,15 @@ def of_campaign(compared: Comparison | str) -> list[Json]:
             if entry.summary is not None and is_judged(outcomes[entry.scheme])
         ]
         about = {"name": metric.name, "label": metric.label, "unit": unit_of(metric), "better": metric.better}
-        found.append({"metric": about, "values": ranks.values, "schemes": schemes})
-    return found
+        entries.append({"metric": about, "values": ranks.values, "schemes": schemes})
+    return entries
 
 
 def tables(listed: Mapping[str, Json]) -> list[Json]:
     """For each metric a table of experiments by schemes, from the latest campaign of each experiment: a
     scenario on a plane. `listed` are campaigns as site.json keeps them, by the names of their pages."""
     latest: dict[tuple[str, str], str] = {}
-    for name, entry in sorted(listed.items(), key=lambda one: (str(one[1]["listed"]["made"]), one[0])):
+    for name, entry in sorted(listed.items(), key=lambda pair: (str(pair[1]["listed"]["made"]), pair[0])):
         latest[str(entry["listed"]["name"]), str(entry["listed"]["plane"])] = name
     metrics: dict[str, Json] = {}
     for name in latest.values():
@@ -62,10 +62,10 @@ def tables(listed: Mapping[str, Json]) -> list[Json]:
     made = []
     for metric in metrics.values():
         rows = [
-            (key, name, one)
+            (key, name, item)
             for key, name in sorted(latest.items())
-            for one in listed[name]["ranking"]
-            if one["metric"]["name"] == metric["name"] and one["schemes"]
+            for item in listed[name]["ranking"]
+            if item["metric"]["name"] == metric["name"] and item["schemes"]
         ]
         if rows:
             made.append({"metric": metric, "table": _table(metric, rows)})
@@ -73,14 +73,14 @@ def tables(listed: Mapping[str, Json]) -> list[Json]:
 
 
 def _table(metric: Json, rows: list[tuple[tuple[str, str], str, Json]]) -> Table:
-    schemes = list(dict.fromkeys(entry["scheme"] for _, _, one in rows for entry in one["schemes"]))
+    schemes = list(dict.fromkeys(entry["scheme"] for _, _, document in rows for entry in document["schemes"]))
     notes = Notes()
     lines = []
-    for (experiment, plane), name, one in rows:
-        own = {entry["scheme"]: entry for entry in one["schemes"]}
+    for (experiment, plane), name, document in rows:
+        own = {entry["scheme"]: entry for entry in document["schemes"]}
         counts = sorted({entry["runs"] for entry in own.values()})
         line = [
-            cell(experiment, kind="scheme", small=one["values"], to=f"campaigns/{name}/index.html"),
+            cell(experiment, kind="scheme", small=document["values"], to=f"campaigns/{name}/index.html"),
             cell(plane),
             cell("–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))), align="right"),
         ]
@@ -93,4 +93,4 @@ def _table(metric: Json, rows: list[tuple[tuple[str, str], str, Json]]) -> Table
         lines.append(line)
     head = [cell("experiment"), cell("plane"), cell("runs", align="right")]
     head += [cell(scheme, align="right") for scheme in schemes]
-    return {"head": head, "rows": lines, "notes": notes.listed()}
+    return {"head": head, "rows": lines, "notes": notes.list_notes()}

@@ -30,15 +30,15 @@ FIGURES = ("surface", "effects")
 
 def mark(path: Path) -> str:
     """A digest of everything that the page is made of."""
-    found = hashlib.sha256(f"{__version__} {pages.digest()}".encode())
+    result = hashlib.sha256(f"{__version__} {pages.digest()}".encode())
     folder = SweepFolder.read(path)
     try:
-        found.update(read_bytes(path / "sweep.json"))
+        result.update(read_bytes(path / "sweep.json"))
         for part in folder.parts:
-            found.update(f"{part.relative_to(path)} {part.stat().st_size}".encode())
+            result.update(f"{part.relative_to(path)} {part.stat().st_size}".encode())
     except OSError as error:
         raise DataError(f"{path}: can't be read: {reason(error)}") from None
-    return found.hexdigest()[:12]
+    return result.hexdigest()[:12]
 
 
 def origin(path: Path) -> str:
@@ -54,7 +54,7 @@ def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
     Raises `NarrowsError` if the sweep can't be read or the page can't be written.
     """
     folder = SweepFolder.read(path)
-    listed = _listed(folder)
+    listed = _list_entry(folder)
     page = pages.sweep(
         listed,
         [["Cells", str(listed["cells"])], ["Points", str(listed["points"])], *_facts(folder)],
@@ -72,7 +72,7 @@ def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
     return {"origin": origin(path), "mark": known, "assets": list(assets.values()), "listed": listed}
 
 
-def _listed(folder: SweepFolder) -> Json:
+def _list_entry(folder: SweepFolder) -> Json:
     """The entry in the list of all sweeps."""
     document = folder.document
     outcomes = of_all(count_outcomes(folder))
@@ -82,7 +82,7 @@ def _listed(folder: SweepFolder) -> Json:
         "title": document.get("title") or document["name"],
         "question": document.get("question") or "",
         "made": document.get("created_at") or "",
-        "keys": [one["label"] for one in folder.parameters],
+        "keys": [parameter["label"] for parameter in folder.parameters],
         "schemes": document["schemes"],
         "points": len(outcomes.points),
         "cells": outcomes.cells.total(),
@@ -112,8 +112,8 @@ def _facts(folder: SweepFolder) -> list[list[str]]:
 def _keys(folder: SweepFolder) -> Json:
     head = [cell(text) for text in ("key", "address", "values", "column")]
     rows = [
-        [cell(one["label"]), cell(one["key"]), cell(one["law"]), cell(one["name"])]
-        for one in folder.parameters
+        [cell(parameter["label"]), cell(parameter["key"]), cell(parameter["law"]), cell(parameter["name"])]
+        for parameter in folder.parameters
     ]
     return {"head": head, "rows": rows}
 
@@ -123,23 +123,23 @@ def _effects(folder: SweepFolder) -> list[Json]:
     from narrows.campaign.results import metric_list
 
     described = {metric.name: metric for metric in metric_list()}
-    labels = {one["name"]: one["label"] for one in folder.parameters}
-    found = []
+    labels = {parameter["name"]: parameter["label"] for parameter in folder.parameters}
+    entries = []
     for name in METRICS:
         rows = []
         scale, unit = described[name].show_scale, unit_of(described[name])
         with contextlib.suppress(DataError):
-            for one in map(effects, points_of(folder, name)):
-                for key in sorted(one.main, key=lambda key: -one.main[key]):
-                    means = [f"{value * scale:.4g}" for _, value in one.means[key]]
+            for item in map(effects, points_of(folder, name)):
+                for key in sorted(item.main, key=lambda key: -item.main[key]):
+                    means = [f"{value * scale:.4g}" for _, value in item.means[key]]
                     ends = f"{means[0]} to {means[-1]}" if means else ""
-                    share = cell(f"{one.main[key]:.0%}", align="right")
-                    rows.append([cell(one.scheme), cell(labels[key]), share, cell(ends)])
+                    share = cell(f"{item.main[key]:.0%}", align="right")
+                    rows.append([cell(item.scheme), cell(labels[key]), share, cell(ends)])
         if rows:
             head = [cell("scheme"), cell("key"), cell("explains", align="right")]
             head.append(cell("means, low to high", small=unit))
-            found.append({"title": head_of(described[name]), "table": {"head": head, "rows": rows}})
-    return found
+            entries.append({"title": head_of(described[name]), "table": {"head": head, "rows": rows}})
+    return entries
 
 
 def _figures(path: Path) -> list[Json]:
@@ -147,19 +147,19 @@ def _figures(path: Path) -> list[Json]:
     from narrows.report import drawing
     from narrows.report.plotting import Choice, compose
 
-    found = []
+    figures = []
     for name in FIGURES:
         options = drawing.Options()
         try:
             drawn = compose(Choice((path,), name), options)
         except NarrowsError as error:
             # Paths of this machine do not belong on the web.
-            found.append({"title": name, "missing": str(error).replace(str(path), path.name)})
+            figures.append({"title": name, "missing": str(error).replace(str(path), path.name)})
             continue
         with scratch.working_folder("narrows-figure") as work:
             (file,) = drawing.write_figure(drawn.figure, work / name, ["svg"], options)
             text = drawing.inline_svg(file, name, drawn.title)
         # A site's pages may have no style elements; this one only rounds the joins of lines.
         picture = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
-        found.append({"title": drawn.title, "caption": drawn.caption, "picture": picture})
-    return found
+        figures.append({"title": drawn.title, "caption": drawn.caption, "picture": picture})
+    return figures

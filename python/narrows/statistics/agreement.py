@@ -55,10 +55,10 @@ class Agreement:
 
 def agreement(first: Sequence[float], second: Sequence[float]) -> Agreement:
     """Compares the order of all pairs of places in two lists of the same length and without gaps."""
-    found = Agreement()
+    result = Agreement()
     for (a, b), (x, y) in zip(combinations(first, 2), combinations(second, 2), strict=True):
-        found += _pair(a - b, x - y)
-    return found
+        result += _pair(a - b, x - y)
+    return result
 
 
 def total(parts: Iterable[Agreement]) -> Agreement:

@@ -64,9 +64,9 @@ def unpaired_shift(base: Floats, other: Floats) -> Any:
 def unpaired_interval(base: Floats, other: Floats) -> tuple[Any, Any]:
     """The 95 % interval of `unpaired_shift`, whatever the distribution. Needs at least 4 values on each
     side."""
-    found = np.sort(_all_differences(base, other), axis=-1)
+    values = np.sort(_all_differences(base, other), axis=-1)
     rank = _rank_sum_cut(base.shape[-1], other.shape[-1])
-    return found[..., rank], found[..., -1 - rank]
+    return values[..., rank], values[..., -1 - rank]
 
 
 def rank_sum_p(base: Floats, other: Floats) -> float:
@@ -83,8 +83,8 @@ def _walsh_averages(differences: Floats) -> Floats:
 
 
 def _all_differences(base: Floats, other: Floats) -> Floats:
-    found = other[..., :, None] - base[..., None, :]
-    return found.reshape(*found.shape[:-2], -1)
+    values = other[..., :, None] - base[..., None, :]
+    return values.reshape(*values.shape[:-2], -1)
 
 
 def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
@@ -96,9 +96,9 @@ def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
     return (below + upto + 1).astype(np.int64)
 
 
-def _two_sided(law: Floats, found: int) -> float:
+def _two_sided(law: Floats, number: int) -> float:
     """Twice the smaller tail from `found` on, at most 1."""
-    lower, upper = float(law[: found + 1].sum()), float(law[found:].sum())
+    lower, upper = float(law[: number + 1].sum()), float(law[number:].sum())
     return min(1.0, 2 * min(lower, upper))
 
 
@@ -123,8 +123,8 @@ def _rank_sum_law(ranks: tuple[int, ...], size: int) -> Floats:
         # From the largest number of ranks down, so that no rank is taken twice.
         for taken in range(size, 0, -1):
             law[taken, rank:] += law[taken - 1, : law.shape[1] - rank]
-    found: Floats = law[size] / math.comb(len(ranks), size)
-    return found
+    values: Floats = law[size] / math.comb(len(ranks), size)
+    return values
 
 
 def _signed_rank_cut(size: int) -> int:

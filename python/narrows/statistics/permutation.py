@@ -45,15 +45,15 @@ def paired_p(differences: Floats) -> Floats:
     a run is missing; the p values have the shape `(m,)`. Their order of columns must be that of the runs in
     all rows.
     """
-    scaled, there = _scaled(differences)
+    scaled, there = _scale(differences)
     size = there.sum(axis=1)
     squares = (scaled**2).sum(axis=1)
 
     def statistic(signs: Floats) -> Floats:
         share = (signs @ scaled.T) ** 2 / (size * squares)
         # The square of Student's t, from the share of the squares that is the mean's.
-        found: Floats = (size - 1) * share / np.maximum(1 - share, _LEAST_VARIANCE)
-        return found
+        values: Floats = (size - 1) * share / np.maximum(1 - share, _LEAST_VARIANCE)
+        return values
 
     return _stepping_down(sign_exchanges(differences.shape[1]), statistic)
 
@@ -61,7 +61,7 @@ def paired_p(differences: Floats) -> Floats:
 def unpaired_p(base: Floats, other: Floats) -> Floats:
     """The same for runs that are not paired: a row for each comparison, the runs of each side in the columns
     (shapes `(m, n)` and `(m, k)`), NaN where a run is missing."""
-    scaled, there = _scaled(np.concatenate([base, other], axis=1), centred=True)
+    scaled, there = _scale(np.concatenate([base, other], axis=1), centred=True)
     known = there.astype(np.float64)
     whole, squares, count = scaled.sum(axis=1), (scaled**2).sum(axis=1), known.sum(axis=1)
     spread = np.maximum(squares / count, np.finfo(np.float64).tiny)
@@ -75,9 +75,9 @@ def unpaired_p(base: Floats, other: Floats) -> Floats:
             variance = (square - total**2 / many) / np.maximum(size - 1, 1)
             means.append(total / many)
             errors.append(np.maximum(variance, _LEAST_VARIANCE * spread) / many)
-        found: Floats = (means[1] - means[0]) ** 2 / (errors[0] + errors[1])
+        values: Floats = (means[1] - means[0]) ** 2 / (errors[0] + errors[1])
         # Too few of a side are left to know how far they scatter.
-        return np.where((of_first[0] > 1) & (of_second[0] > 1), found, 0.0)
+        return np.where((of_first[0] > 1) & (of_second[0] > 1), values, 0.0)
 
     return _stepping_down(group_exchanges(base.shape[1], other.shape[1]), statistic)
 
@@ -113,15 +113,15 @@ def group_exchanges(base: int, other: int) -> Floats:
         chance = np.random.RandomState(SEED)
         chosen = np.argsort(chance.random_sample((MOST_EXCHANGES, runs)), axis=1)[:, :other]
         chosen[0] = np.arange(base, runs)
-    found = np.zeros((len(chosen), runs))
-    np.put_along_axis(found, chosen, 1.0, axis=1)
+    values = np.zeros((len(chosen), runs))
+    np.put_along_axis(values, chosen, 1.0, axis=1)
     # The actual one first, whichever it was.
-    actual = int(np.argmax(found[:, base:].sum(axis=1)))
-    found[[0, actual]] = found[[actual, 0]]
-    return found
+    actual = int(np.argmax(values[:, base:].sum(axis=1)))
+    values[[0, actual]] = values[[actual, 0]]
+    return values
 
 
-def _scaled(values: Floats, *, centred: bool = False) -> tuple[Floats, Bools]:
+def _scale(values: Floats, *, centred: bool = False) -> tuple[Floats, Bools]:
     """Rows without units, with 0 for missing values, and a mask of the values."""
     there = np.isfinite(values)
     known = np.where(there, values, 0.0)
@@ -140,9 +140,9 @@ def _stepping_down(exchanges: Floats, statistic: Callable[[Floats], Floats]) -> 
         threshold = actual[order] * (1 - _ROUNDING)
         reached = np.zeros(len(actual))
         for start in range(0, len(exchanges), _TOGETHER):
-            found = np.nan_to_num(statistic(exchanges[start : start + _TOGETHER]))[:, order]
+            values = np.nan_to_num(statistic(exchanges[start : start + _TOGETHER]))[:, order]
             # The largest of a comparison and of all that come after it.
-            largest = np.maximum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
+            largest = np.maximum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
             reached += (largest >= threshold).sum(axis=0)
     adjusted = np.empty(len(actual))
     adjusted[order] = np.maximum.accumulate(reached / len(exchanges))

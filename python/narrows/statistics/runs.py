@@ -90,14 +90,14 @@ def _middle_ranks(size: int) -> tuple[NDArray[intp], NDArray[intp], NDArray[intp
 
     chance = numpy.random.RandomState(SEED)
     middle = [(size - 1) // 2, size // 2]
-    found = []
+    columns = []
     # Drawn in parts, which is the same stream: all resamples of thousands of runs would take gigabytes.
     part = max(1, _MOST_PICKS // size)
     for done in range(0, RESAMPLES, part):
         picks = chance.randint(0, size, size=(min(part, RESAMPLES - done), size))
         picks.partition(middle, axis=1)
-        found.append(picks[:, middle])
-    pairs, times = numpy.unique(numpy.concatenate(found), axis=0, return_counts=True)
+        columns.append(picks[:, middle])
+    pairs, times = numpy.unique(numpy.concatenate(columns), axis=0, return_counts=True)
     return pairs[:, 0], pairs[:, 1], times
 
 

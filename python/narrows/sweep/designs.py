@@ -31,7 +31,7 @@ def latin_hypercube(keys: Sequence[str], seed: int, count: int) -> Iterator[tupl
     """`count` points of which each key has one in every `count`-th part of its range (McKay, Beckman and
     Conover 1979)."""
     orders = {
-        key: sorted(range(count), key=lambda one, key=key: chance(seed, key, f"order {one}"))  # type: ignore[misc]
+        key: sorted(range(count), key=lambda item, key=key: chance(seed, key, f"order {item}"))  # type: ignore[misc]
         for key in keys
     }
     for number in range(count):

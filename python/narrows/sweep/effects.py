@@ -57,7 +57,7 @@ def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list
     import numpy as np
     import pyarrow.compute as pc
 
-    names = [one["name"] for one in folder.parameters]
+    names = [parameter["name"] for parameter in folder.parameters]
     if metric not in folder.document["metrics"]:
         raise DataError(f"{folder.path}: has no metric {metric}; narrows sweep show --list names them")
     table = folder.table(["point", "scheme", "flow", "verdict", *names, metric])
@@ -67,21 +67,21 @@ def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list
     if table.num_rows == 0:
         raise DataError(f"{folder.path}: no valid run has {metric}")
     runs = table.group_by(["scheme", "point", *names]).aggregate([(metric, "list")]).sort_by("point")
-    found = []
+    points = []
     for scheme in dict.fromkeys(runs["scheme"].to_pylist()):
         own = runs.filter(pc.equal(runs["scheme"], scheme))
         values = {name: own[name].to_pylist() for name in names}
         medians = map(median_over_runs, own[f"{metric}_list"].to_pylist())
-        found.append(Points(scheme, values, np.fromiter(medians, np.float64, own.num_rows)))
-    return found
+        points.append(Points(scheme, values, np.fromiter(medians, np.float64, own.num_rows)))
+    return points
 
 
 def classes(values: list[Any], most: int) -> NDArray[np.intp]:
     """The class of each point: one for each value, or `most` of as many points if there are more values."""
     import numpy as np
 
-    different = sorted(set(values), key=lambda one: (isinstance(one, str), one))
-    if len(different) <= most or not all(isinstance(one, int | float) for one in different):
+    different = sorted(set(values), key=lambda item: (isinstance(item, str), item))
+    if len(different) <= most or not all(isinstance(item, int | float) for item in different):
         place = {value: at for at, value in enumerate(different)}
         return np.array([place[value] for value in values])
     ranks = np.argsort(np.argsort(np.array(values, float), kind="stable"), kind="stable")
@@ -98,26 +98,26 @@ def effects(points: Points) -> Effects:
     main, means = {}, {}
     for name, values in varied.items():
         of = classes(values, most)
-        main[name] = _explained(points.metric, of)
+        main[name] = _explained_share(points.metric, of)
         means[name] = [
             (
-                _middle([values[at] for at in np.flatnonzero(of == one)]),
-                float(points.metric[of == one].mean()),
+                _middle([values[at] for at in np.flatnonzero(of == item)]),
+                float(points.metric[of == item].mean()),
             )
-            for one in np.unique(of)
+            for item in np.unique(of)
         ]
     pairs = {}
     few = max(2, min(OF_PAIRS, int((count / FEWEST) ** 0.5)))
     coarse = {name: classes(values, few) for name, values in varied.items()}
-    alone = {name: _explained(points.metric, of) for name, of in coarse.items()}
+    alone = {name: _explained_share(points.metric, of) for name, of in coarse.items()}
     for first, second in itertools.combinations(varied, 2):
         both = coarse[first] * (int(coarse[second].max()) + 1) + coarse[second]
-        beyond = _explained(points.metric, both) - alone[first] - alone[second]
+        beyond = _explained_share(points.metric, both) - alone[first] - alone[second]
         pairs[first, second] = max(0.0, beyond)
     return Effects(points.scheme, count, main, means, pairs)
 
 
-def _explained(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
+def _explained_share(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
     """Share of the variance between classes, less what chance explains."""
     import numpy as np
 
@@ -125,7 +125,7 @@ def _explained(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
     kinds, sizes = np.unique(of, return_counts=True)
     if total <= 0 or len(metric) <= len(kinds):
         return 0.0
-    middles = np.array([metric[of == one].mean() for one in kinds])
+    middles = np.array([metric[of == kind].mean() for kind in kinds])
     between = float((sizes * (middles - metric.mean()) ** 2).sum())
     within = (total - between) / (len(metric) - len(kinds))
     return max(0.0, (between - (len(kinds) - 1) * within) / total)

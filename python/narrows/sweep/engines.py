@@ -145,7 +145,9 @@ def _dask(address: str) -> Engine:
         ) from None
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
-        threads = sum(one["nthreads"] for one in client.scheduler_info(n_workers=-1)["workers"].values())
+        threads = sum(
+            worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()
+        )
     except (OSError, TimeoutError, ValueError) as error:
         raise UnavailableError(f"--on dask:{address}: no scheduler answers there ({_short(error)})") from None
 

@@ -104,7 +104,7 @@ class SweepRun:
             while len(self.running) < self.engine.workers * _AHEAD:
                 size = max(1, min(_MOST_CELLS, int(_SHARE_S / self.per_cell_s)))
                 # Runs that the stopping rule asks for come first, so that few points are open at a time.
-                taken = list(itertools.islice(itertools.chain(self._asked_for(), points), size))
+                taken = list(itertools.islice(itertools.chain(self._list_asked(), points), size))
                 if not taken:
                     break
                 self._hand_in(_Share(taken))
@@ -129,13 +129,13 @@ class SweepRun:
                 for row in scenario.schemes:
                     self._open(scenario, row, point, runs)
             for cell in self.loaded.cells(scenario, point, range(1, runs + 1)):
-                yield from self._wanted(cell)
+                yield from self._wants(cell)
 
-    def _asked_for(self) -> Iterator[SweepCell]:
+    def _list_asked(self) -> Iterator[SweepCell]:
         while self.more:
-            yield from self._wanted(self.more.popleft())
+            yield from self._wants(self.more.popleft())
 
-    def _wanted(self, cell: SweepCell) -> Iterator[SweepCell]:
+    def _wants(self, cell: SweepCell) -> Iterator[SweepCell]:
         if cell.address in self.handed:
             return
         self.handed.add(cell.address)
@@ -216,16 +216,16 @@ class SweepRun:
         # Dask has given these cells to several workers, and all have died of them.
         self._fail(share, f"its workers died ({error})")
 
-    def _keep(self, cell: SweepCell, found: dict[str, Any]) -> None:
-        if (error := found.get("error")) is not None:
+    def _keep(self, cell: SweepCell, entry: dict[str, Any]) -> None:
+        if (error := entry.get("error")) is not None:
             self._failed(cell, str(error["message"]))
             return
         self.finished += 1
-        self.folder.add(cell, found)
+        self.folder.add(cell, entry)
         if (until := self.loaded.sweep.until) is not None:
-            flows = found["measured"]["flows"]
-            row = next((one for one in flows if one["flow"] == until.flow), None)
-            valid = row is not None and found["verdict"] != "invalid"
+            flows = entry["measured"]["flows"]
+            row = next((flow for flow in flows if flow["flow"] == until.flow), None)
+            valid = row is not None and entry["verdict"] != "invalid"
             self._note(cell, row["metrics"].get(until.metric) if row is not None and valid else None)
 
     def _fail(self, share: _Share, message: str) -> None:
@@ -242,10 +242,10 @@ class SweepRun:
 def _is_narrow(values: list[float | None], within: float) -> bool:
     """True if half the 95 % interval of the median is at most this share of the median, or all runs are
     equal; also if there is nothing to measure, which more runs would not change."""
-    found = [value for value in values if value is not None]
-    if not found:
+    amounts = [value for value in values if value is not None]
+    if not amounts:
         return True
-    summary = summarise(found)
+    summary = summarise(amounts)
     if summary.identical:
         return True
     interval = summary.ci95
@@ -254,7 +254,7 @@ def _is_narrow(values: list[float | None], within: float) -> bool:
     return (interval[1] - interval[0]) / 2 <= within * abs(summary.median or 0.0)
 
 
-def interrupted(folder: SweepFolder, number: int) -> Interrupted:
+def interruption_sentence(folder: SweepFolder, number: int) -> Interrupted:
     """The sentence for a user who has stopped a sweep."""
     return Interrupted(
         f"interrupted; {len(folder.done)} cells are finished and kept in {folder.path}; run the same command"

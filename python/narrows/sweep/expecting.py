@@ -28,7 +28,7 @@ def check(expectations: Sequence[Expectation]) -> None:
         )
 
 
-def judged(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Json]:
+def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Json]:
     """For each expectation and scheme: at how many points it holds, and the first where it does not."""
     if not expectations:
         return []
@@ -37,7 +37,7 @@ def judged(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Jso
     # An event that did not happen counts as never, by a separate metric.
     happened = [metric.happened for metric in metrics if metric.name in names and metric.happened]
     wanted = list(dict.fromkeys([*names, *happened]))
-    columns = [one["name"] for one in folder.parameters]
+    columns = [parameter["name"] for parameter in folder.parameters]
     points: dict[int, list[Row]] = {}
     values: dict[int, Json] = {}
     for row in folder.table(["point", "scheme", "flow", "verdict", *wanted, *columns]).to_pylist():
@@ -59,36 +59,38 @@ def judged(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Jso
                 absent={},
             )
         )
-    found: dict[str, Json] = {}
+    result: dict[str, Json] = {}
     for point, rows in sorted(points.items()):
         labels = list(dict.fromkeys(row.scheme for row in rows))
-        for one in judge(expectations, labels, rows, {}, metrics):
-            entry = found.setdefault(one.text, {"text": one.text, "points": 0, "holds": 0, "fails": []})
+        for outcome in judge(expectations, labels, rows, {}, metrics):
+            entry = result.setdefault(
+                outcome.text, {"text": outcome.text, "points": 0, "holds": 0, "fails": []}
+            )
             entry["points"] += 1
-            if one.outcome == HOLDS:
+            if outcome.outcome == HOLDS:
                 entry["holds"] += 1
             elif len(entry["fails"]) < MOST_NAMED:
-                told = {"point": point, "value": one.value, "reason": one.reason}
+                told = {"point": point, "value": outcome.value, "reason": outcome.reason}
                 entry["fails"].append(told | {"parameters": values[point]})
-    return list(found.values())
+    return list(result.values())
 
 
-def fails(found: list[Json]) -> bool:
+def fails(documents: list[Json]) -> bool:
     """True if an expectation does not hold at every point."""
-    return any(one["holds"] < one["points"] for one in found)
+    return any(entry["holds"] < entry["points"] for entry in documents)
 
 
-def lines(found: list[Json]) -> list[str]:
+def lines(documents: list[Json]) -> list[str]:
     """The findings as sentences for the terminal."""
     texts = []
-    for one in found:
-        if one["holds"] == one["points"]:
-            texts.append(f"holds   {one['text']}, at all {one['points']} points")
+    for entry in documents:
+        if entry["holds"] == entry["points"]:
+            texts.append(f"holds   {entry['text']}, at all {entry['points']} points")
             continue
-        named = ", ".join(str(fail["point"]) for fail in one["fails"])
-        more = ", ..." if one["points"] - one["holds"] > len(one["fails"]) else ""
+        named = ", ".join(str(fail["point"]) for fail in entry["fails"])
+        more = ", ..." if entry["points"] - entry["holds"] > len(entry["fails"]) else ""
         texts.append(
-            f"fails   {one['text']}, at {one['points'] - one['holds']} of {one['points']} points"
+            f"fails   {entry['text']}, at {entry['points'] - entry['holds']} of {entry['points']} points"
             f" ({named}{more})"
         )
     return texts

@@ -49,7 +49,7 @@ def write_slurm(loaded: LoadedSweep, folder: Path, tasks: int, processors: int) 
         script=shlex.quote(str(script)),
         python=shlex.quote(sys.executable),
         scenario=shlex.quote(str(source)),
-        more="".join(f" \\\n    {_option(one)}" for one in loaded.changes),
+        more="".join(f" \\\n    {_option(change)}" for change in loaded.changes),
     )
     write_atomically(script, text)
     return script

@@ -20,7 +20,7 @@ from narrows.scenario.overrides import Override
 from narrows.scenario.resolve import resolve
 from narrows.scenario.shipped import find
 from narrows.scenario.yaml_tree import Mapping, read_file
-from narrows.sweep.plan import KEY, Point, Sweep, placed, read
+from narrows.sweep.plan import KEY, Point, Sweep, place, read
 
 #: Digits of the address of a cell: 96 bits, so that no two of 10^9 cells share one by chance.
 _DIGITS = 24
@@ -69,12 +69,12 @@ class LoadedSweep:
     def scenario_at(self, point: Point) -> Scenario:
         """The resolved scenario of a point; raises `ScenarioError` that names it."""
         try:
-            found = self._resolve(point)
+            scenario = self._resolve(point)
         except ScenarioError as error:
             said = ", ".join(f"{name} {text}" for name, text in point.words.items())
             raise DataError(f"at point {point.number} ({said}): {error}") from None
-        self._keep(found)
-        return found
+        self._keep(scenario)
+        return scenario
 
     def cells(self, scenario: Scenario, point: Point, runs: range) -> Iterator[SweepCell]:
         """Runs of all schemes at a point, run by run."""
@@ -92,7 +92,7 @@ class LoadedSweep:
             {name: node for name, node in self.tree.entries.items() if name != KEY},
             self.tree.key_marks,
         )
-        return resolve(placed(base, point), _registry.load(), self.path.name, self.path.parent, is_point=True)
+        return resolve(place(base, point), _registry.load(), self.path.name, self.path.parent, is_point=True)
 
     def _keep(self, scenario: Scenario) -> None:
         for sha256, content in scenario.files.contents.items():
@@ -136,17 +136,17 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
     seed, runs = _single(base)
     sweep = read(tree, seed, runs)
     empty = Scenario.__new__(Scenario)
-    found = LoadedSweep(path, text, changes, tree, sweep, empty, this_version())
+    loaded_sweep = LoadedSweep(path, text, changes, tree, sweep, empty, this_version())
     point = next(sweep.points(), None)
     if point is None:
         raise ScenarioError([Problem(str(tree.key_marks[KEY]), KEY, "no point keeps all constraints")])
-    found.first = found.scenario_at(point)
-    where = found.first.where
+    loaded_sweep.first = loaded_sweep.scenario_at(point)
+    where = loaded_sweep.first.where
     if where != "simulate":
         raise UsageError(
             f"a sweep is simulated, and this scenario says where: {where}; give --where simulate"
         )
-    return found
+    return loaded_sweep
 
 
 def _single(base: Mapping) -> tuple[int, int]:
@@ -155,12 +155,12 @@ def _single(base: Mapping) -> tuple[int, int]:
     from narrows.scenario.params import Context, read_value
     from narrows.scenario.problems import Problems
 
-    problems, found = Problems(), []
+    problems, numbers = Problems(), []
     for name in ("seed", "runs"):
         param = KEYS[name].param
         assert param is not None
         node = base.entries.get(name)
         value = param.default if node is None else read_value(node, param, Context(problems))
-        found.append(int(value or param.default or 1))
+        numbers.append(int(value or param.default or 1))
     problems.raise_if_any()
-    return found[0], found[1]
+    return numbers[0], numbers[1]

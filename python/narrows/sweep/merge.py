@@ -26,7 +26,7 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
     read = [SweepFolder.read(path) for path in others if path.resolve() != into.resolve()]
     if not read:
         raise DataError("name the folders whose cells are to be adopted")
-    folder = _opened(into, read[0])
+    folder = _open(into, read[0])
     try:
         for other in read:
             if other.document["hash"] != folder.document["hash"]:
@@ -41,14 +41,14 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
                 new = folder.adopt(rows)
                 added += new
                 known += len({row["cell"] for row in rows}) - new
-        unique = [dict(one) for one in dict.fromkeys(tuple(sorted(one.items())) for one in failed)]
+        unique = [dict(one) for one in dict.fromkeys(tuple(sorted(item.items())) for item in failed)]
         folder.end("merged", unique)
         return Merged(added, known, len(unique))
     finally:
         folder.close()
 
 
-def _opened(into: Path, like: SweepFolder) -> SweepFolder:
+def _open(into: Path, like: SweepFolder) -> SweepFolder:
     document = None
     if not (into / DOCUMENT).exists():
         sessions = {"sessions": [], "cells": 0, "failed": [], "parts": {}}

@@ -60,34 +60,34 @@ def count_outcomes(folder: SweepFolder) -> dict[str, Outcomes]:
 
     table = folder.table(["point", "scheme", "flow", "verdict"])
     table = table.filter(pc.is_null(table["flow"]))
-    found = {str(scheme): Outcomes() for scheme in folder.document["schemes"]}
+    outcomes = {str(scheme): Outcomes() for scheme in folder.document["schemes"]}
     valid: dict[str, set[int]] = {}
     columns = (table[name].to_pylist() for name in ("scheme", "point", "verdict"))
     for scheme, point, verdict in zip(*columns, strict=True):
-        own = found.setdefault(scheme, Outcomes())
+        own = outcomes.setdefault(scheme, Outcomes())
         own.cells[str(verdict)] += 1
         own.points.add(point)
         if verdict == INVALID:
             own.invalid.add(point)
         else:
             valid.setdefault(scheme, set()).add(point)
-    for one in folder.document.get("failed") or []:
-        own = found.setdefault(str(one["scheme"]), Outcomes())
+    for item in folder.document.get("failed") or []:
+        own = outcomes.setdefault(str(item["scheme"]), Outcomes())
         own.cells[FAILED] += 1
-        own.points.add(one["point"])
-        own.failed.add(one["point"])
-    for scheme, own in found.items():
+        own.points.add(item["point"])
+        own.failed.add(item["point"])
+    for scheme, own in outcomes.items():
         own.without_valid = own.points - valid.get(scheme, set())
-    return found
+    return outcomes
 
 
 def of_all(outcomes: dict[str, Outcomes]) -> Outcomes:
     """All schemes together: a point is without a valid cell if any scheme has none there."""
-    found = Outcomes()
-    for one in outcomes.values():
-        found.cells += one.cells
-        found.points |= one.points
-        found.invalid |= one.invalid
-        found.failed |= one.failed
-        found.without_valid |= one.without_valid
-    return found
+    result = Outcomes()
+    for outcome in outcomes.values():
+        result.cells += outcome.cells
+        result.points |= outcome.points
+        result.invalid |= outcome.invalid
+        result.failed |= outcome.failed
+        result.without_valid |= outcome.without_valid
+    return result

@@ -24,22 +24,22 @@ def digest_of(content: bytes) -> str:
 def digests(data: Path, known: dict[str, str]) -> dict[str, str]:
     """The digests of the parts that there are. Raises `DataError` for one that has changed since its digest
     became `known`."""
-    found = {}
+    result = {}
     for path in files(data):
         name = path.relative_to(data).as_posix()
         try:
             with open_regular(path) as stream:
-                found[name] = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+                result[name] = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
         except OSError as error:
             raise DataError(
                 f"{path}: can't be read: {reason(error)}; remove it, and run the sweep again"
             ) from None
-        if known.get(name, found[name]) != found[name]:
+        if known.get(name, result[name]) != result[name]:
             raise DataError(
                 f"{path}: was changed after it was written (its digest does not fit); remove it, and run the"
                 " sweep again"
             )
-    return found
+    return result
 
 
 def files(data: Path) -> list[Path]:
@@ -53,15 +53,15 @@ def problem(folder: Path, document: dict[str, Any]) -> str | None:
     known = document.get(PARTS)
     if known is None:
         return None
-    found = digests(folder / "data", known)
-    if lost := [name for name in known if name not in found]:
+    result = digests(folder / "data", known)
+    if lost := [name for name in known if name not in result]:
         return (
             f"{folder}: has lost {len(lost)} of its {len(known)} parts (data/{lost[0]}"
             f"{' and more' if len(lost) > 1 else ''}); run the same sweep with -o {folder} again, which makes"
             " their cells anew"
         )
     sessions = document.get("sessions") or []
-    more = [name for name in found if name not in known]
+    more = [name for name in result if name not in known]
     if more and (not sessions or sessions[-1].get("ended_at")):
         return f"{folder / 'data' / more[0]}: was not written by this sweep; remove it"
     return None

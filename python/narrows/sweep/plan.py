@@ -108,7 +108,10 @@ class Sweep:
         number = tried = 0
         for shares in self._shares():
             tried += 1
-            values = {one.name: one.at(share) for one, share in zip(self.parameters, shares, strict=True)}
+            values = {
+                parameter.name: parameter.at(share)
+                for parameter, share in zip(self.parameters, shares, strict=True)
+            }
             words = {name: text for name, (_, text) in values.items()}
             if not all(_holds(constraint, words) for constraint in self.constraints):
                 if tried > RAREST * (number + 1):
@@ -116,17 +119,19 @@ class Sweep:
                         [Problem(KEY, CONSTRAINTS, f"not one in {RAREST} points keeps them; widen the laws")]
                     )
                 continue
-            yield Point(number, {one.key: values[one.name][0] for one in self.parameters}, words)
+            yield Point(
+                number, {parameter.key: values[parameter.name][0] for parameter in self.parameters}, words
+            )
             number += 1
             if self.design in (designs.RANDOM, designs.SOBOL) and number == self.count:
                 return
 
     def _shares(self) -> Iterator[tuple[float, ...]]:
-        names = [one.key for one in self.parameters]
+        names = [parameter.key for parameter in self.parameters]
         if self.design == designs.GRID:
-            return itertools.product(*(one.shares for one in self.parameters))
+            return itertools.product(*(parameter.shares for parameter in self.parameters))
         if self.design == designs.LIST:
-            return zip(*(one.shares for one in self.parameters), strict=True)
+            return zip(*(parameter.shares for parameter in self.parameters), strict=True)
         if self.design == designs.LATIN:
             return designs.latin_hypercube(names, self.seed, self.count)
         if self.design == designs.SOBOL:
@@ -144,34 +149,34 @@ def read(tree: Mapping, seed: int, runs: int) -> Sweep:
     for key, mark, written in mapping:
         if key in WORDS:
             continue
-        with problems.noted():
+        with problems.note():
             if key.split(".")[0] in (*FIXED, KEY, "draw"):
                 raise Wrong(mark, f"{key.split('.')[0]} is the same for a whole sweep; remove it")
             parameters.append(_parameter(key, written))
     if not parameters and not problems.found:
         problems.add(mapping.mark, f"needs a key with values, such as {_EXAMPLE}")
-    parameters = _named(parameters)
-    names = [one.name for one in parameters]
+    parameters = _find_metric(parameters)
+    names = [parameter.name for parameter in parameters]
     for name in {name for name in names if names.count(name) > 1}:
         problems.add(mapping.mark, f'two keys are called "{shorten(name)}"; give one another label')
     sweep = Sweep(parameters, designs.GRID, DEFAULT_POINTS, [], None, seed)
-    with problems.noted():
+    with problems.note():
         sweep = replace(sweep, design=_design(mapping, parameters))
-    with problems.noted():
+    with problems.note():
         sweep = replace(sweep, count=_count(mapping, sweep.design))
-    with problems.noted():
+    with problems.note():
         sweep = replace(sweep, constraints=_constraints(mapping, parameters))
-    with problems.noted():
+    with problems.note():
         sweep = replace(sweep, until=_until(mapping, runs))
     problems.raise_if_any()
     return sweep
 
 
-def _named(parameters: list[Parameter]) -> list[Parameter]:
-    last = [one.name or last_word(one.key) for one in parameters]
+def _find_metric(parameters: list[Parameter]) -> list[Parameter]:
+    last = [parameter.name or last_word(parameter.key) for parameter in parameters]
     return [
-        replace(one, name=word if last.count(word) == 1 or one.name else one.key)
-        for one, word in zip(parameters, last, strict=True)
+        replace(parameter, name=word if last.count(word) == 1 or parameter.name else parameter.key)
+        for parameter, word in zip(parameters, last, strict=True)
     ]
 
 
@@ -179,10 +184,10 @@ def _parameter(key: str, written: Node) -> Parameter:
     label, steps = "", DEFAULT_STEPS
     if isinstance(written, Mapping) and ("values" in written.entries or written.entries.keys() & set(LAWS)):
         own = dict(written.entries)
-        if (found := own.pop(LABEL, None)) is not None:
-            label = in_words(found)
-        if (found := own.pop(STEPS, None)) is not None:
-            steps = _number(found, 2, 1000)
+        if (result := own.pop(LABEL, None)) is not None:
+            label = in_words(result)
+        if (result := own.pop(STEPS, None)) is not None:
+            steps = _number(result, 2, 1000)
         inner = own["values"] if list(own) == ["values"] else Mapping(written.mark, own, written.key_marks)
     else:
         inner = written
@@ -217,13 +222,17 @@ def _design(mapping: Mapping, parameters: list[Parameter]) -> str:
         hint = did_you_mean(text, designs.DESIGNS) or f"; there are {any_of(designs.DESIGNS)}"
         raise Wrong(node.mark, f'there is no design "{shorten(text)}"{hint}')
     if node is not None and text == designs.LIST:
-        counts = {one.name: len(one.shares) for one in parameters if one.law.name == "choice"}
+        counts = {
+            parameter.name: len(parameter.shares)
+            for parameter in parameters
+            if parameter.law.name == "choice"
+        }
         if len(counts) < len(parameters):
             raise Wrong(node.mark, "every key needs a list of values, which go together one by one")
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{count} of {name}" for name, count in counts.items())
             raise Wrong(node.mark, f"values go together one by one, and their numbers differ: {listed}")
-    if text == designs.GRID and math.prod(len(one.shares) for one in parameters) > MOST_POINTS:
+    if text == designs.GRID and math.prod(len(parameter.shares) for parameter in parameters) > MOST_POINTS:
         raise Wrong((node or mapping).mark, f"the grid has more than {MOST_POINTS} points")
     return text
 
@@ -242,7 +251,7 @@ def _constraints(mapping: Mapping, parameters: list[Parameter]) -> list[str]:
     if node is None:
         return []
     items = node.items if isinstance(node, Sequence) else [node]
-    middle = {one.name: one.at(0.5)[1] for one in parameters}
+    middle = {parameter.name: parameter.at(0.5)[1] for parameter in parameters}
     for item in items:
         try:
             _holds(in_words(item), middle)
@@ -275,35 +284,35 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     if node is None:
         return None
     example = "{metric: delay_p95_ns, within: 5 %, most: 30}"
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if not isinstance(node, Mapping):
         raise Wrong(node.mark, f"must be keys with values, such as {example}")
     for key, mark, value in node:
         if key not in ("metric", "flow", "within", "most"):
             raise Wrong(mark, f"unknown key{did_you_mean(key, ('metric', 'flow', 'within', 'most'))}")
-        found[key] = value
-    if "metric" not in found or "within" not in found:
+        result[key] = value
+    if "metric" not in result or "within" not in result:
         raise Wrong(node.mark, f"needs metric and within, such as {example}")
-    metric = in_words(found["metric"])
+    metric = in_words(result["metric"])
     known = [metric.name for metric in metric_list()]
     if metric not in known:
         raise Wrong(
-            found["metric"].mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}'
+            result["metric"].mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}'
         )
-    share = quantity_of(in_words(found["within"]))
+    share = quantity_of(in_words(result["within"]))
     if share is None or share.kind not in ("ratio", "number") or not 0 < share.value < 1:
-        raise Wrong(found["within"].mark, "must be a share of the median such as 5 %")
-    most = _number(found["most"], FEWEST_FOR_INTERVAL, 10_000) if "most" in found else 30
+        raise Wrong(result["within"].mark, "must be a share of the median such as 5 %")
+    most = _number(result["most"], FEWEST_FOR_INTERVAL, 10_000) if "most" in result else 30
     if runs < FEWEST_FOR_INTERVAL or runs > most:
         low = FEWEST_FOR_INTERVAL
         raise Wrong(node.mark, f"an interval needs {low} runs; write runs: {low}, or more up to {most}")
-    flow = in_words(found["flow"]) if "flow" in found else "all"
+    flow = in_words(result["flow"]) if "flow" in result else "all"
     if flow != "all" and not flow.isdecimal():
-        raise Wrong(found["flow"].mark, "must be the number of a flow, or all")
+        raise Wrong(result["flow"].mark, "must be the number of a flow, or all")
     return Until(metric, flow, float(share.value), most)
 
 
-def placed(base: Mapping, point: Point) -> Mapping:
+def place(base: Mapping, point: Point) -> Mapping:
     """The scenario as it would be written at a point."""
     changed = base.copy("")
     for key, node in point.nodes.items():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrows import scratch
 from narrows.campaign import sealing
-from narrows.campaign.columns import FIXED, free_name, typed
+from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
 from narrows.campaign.store import read_json, write_atomically
@@ -78,7 +78,7 @@ class SweepFolder:
             if document is None:
                 folder.document = read_document(path)
             else:
-                left = [one.name for one in path.iterdir() if not one.name.startswith(".")]
+                left = [place.name for place in path.iterdir() if not place.name.startswith(".")]
                 if left and left != [DATA]:
                     raise UsageError(f"{path} is not empty and holds no sweep; choose another folder with -o")
                 folder.document = document
@@ -137,13 +137,13 @@ class SweepFolder:
         import pyarrow as pa
 
         tables = [self._part_table(part, columns) for part in self.parts]
-        return pa.concat_tables(tables) if tables else self._chosen(columns).empty_table()
+        return pa.concat_tables(tables) if tables else self._choose(columns).empty_table()
 
     def rows_of(self, part: Path) -> list[dict[str, Any]]:
         """The rows of one part."""
         return list(self._part_table(part, None).to_pylist())
 
-    def _chosen(self, columns: list[str] | None) -> pyarrow.Schema:
+    def _choose(self, columns: list[str] | None) -> pyarrow.Schema:
         import pyarrow as pa
 
         schema = self.schema()
@@ -155,7 +155,7 @@ class SweepFolder:
 
         try:
             with open_regular(part) as stream, pq.ParquetFile(stream) as file:
-                return file.read(columns).cast(self._chosen(columns))
+                return file.read(columns).cast(self._choose(columns))
         except (OSError, pa.ArrowException, ValueError) as error:
             text = reason(error) if isinstance(error, OSError) else str(error).splitlines()[0]
             raise DataError(f"{part}: is damaged ({text}); remove it, and run the sweep again") from None
@@ -175,18 +175,20 @@ class SweepFolder:
             ("background", pa.bool_()), ("verdict", texts), ("reasons", texts),
         ]  # fmt: skip
         kinds = {"text": texts, "flag": pa.bool_()}
-        fields += [(one["name"], kinds.get(one["kind"], pa.float64())) for one in self.parameters]
+        fields += [
+            (parameter["name"], kinds.get(parameter["kind"], pa.float64())) for parameter in self.parameters
+        ]
         fields += [(name, pa.float64()) for name in self.document["metrics"]]
         return pa.schema(fields)
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def add(self, cell: SweepCell, found: dict[str, Any]) -> None:
+    def add(self, cell: SweepCell, entry: dict[str, Any]) -> None:
         """Keeps what remains of a cell, and writes a part when it is time."""
         if cell.address in self.done:
             return
         self.done.add(cell.address)
-        self._rows += self._of_cell(cell, found)
+        self._rows += self._of_cell(cell, entry)
         self._write_if_due()
 
     def adopt(self, rows: list[dict[str, Any]]) -> int:
@@ -198,7 +200,7 @@ class SweepFolder:
         self._write_if_due()
         return len(added)
 
-    def _of_cell(self, cell: SweepCell, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _of_cell(self, cell: SweepCell, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
         front = {
             "point": cell.point.number,
             "cell": cell.address,
@@ -208,15 +210,17 @@ class SweepFolder:
             "run": cell.run,
             "seed": cell.seed,
             "duration_ns": cell.duration_ns,
-            "verdict": found["verdict"],
-            "reasons": " ".join(one["code"] for one in found["reasons"]),
+            "verdict": entry["verdict"],
+            "reasons": " ".join(reason["code"] for reason in entry["reasons"]),
             "slug": cell.row.slug,
         }
-        for one in self.parameters:
-            text = cell.point.words[one["label"]]
-            value = typed([text])[1][text]
-            front[one["name"]] = value if one["kind"] == "flag" else _as(one["kind"], value, text)
-        for flow in found["measured"]["flows"]:
+        for parameter in self.parameters:
+            text = cell.point.words[parameter["label"]]
+            value = infer_types([text])[1][text]
+            front[parameter["name"]] = (
+                value if parameter["kind"] == "flag" else _as(parameter["kind"], value, text)
+            )
+        for flow in entry["measured"]["flows"]:
             number = None if flow["flow"] == "all" else int(flow["flow"])
             metrics = {
                 name: None if value is None else float(value) for name, value in flow["metrics"].items()
@@ -311,12 +315,18 @@ def _document(loaded: LoadedSweep) -> dict[str, Any]:
     metrics = [metric.name for metric in metric_list()]
     taken = {*FIXED, *_ALSO, *metrics}
     parameters = []
-    for one in loaded.sweep.parameters:
-        texts = [one.at(share)[1] for share in one.shares]
-        kind, _ = typed(texts)
-        name = free_name(one.name, kind, one.key, taken)
+    for parameter in loaded.sweep.parameters:
+        texts = [parameter.at(share)[1] for share in parameter.shares]
+        kind, _ = infer_types(texts)
+        name = free_name(parameter.name, kind, parameter.key, taken)
         parameters.append(
-            {"name": name, "label": one.name, "key": one.key, "kind": kind, "law": one.law.text}
+            {
+                "name": name,
+                "label": parameter.name,
+                "key": parameter.key,
+                "kind": kind,
+                "law": parameter.law.text,
+            }
         )
     until = loaded.sweep.until
     return {
@@ -326,7 +336,9 @@ def _document(loaded: LoadedSweep) -> dict[str, Any]:
         "question": loaded.first.question,
         "hash": loaded.hash,
         "written": loaded.text,
-        "overrides": [{"option": one.option, "path": one.path, "value": one.text} for one in loaded.changes],
+        "overrides": [
+            {"option": change.option, "path": change.path, "value": change.text} for change in loaded.changes
+        ],
         "parameters": parameters,
         "design": loaded.sweep.design,
         "constraints": loaded.sweep.constraints,
@@ -352,5 +364,5 @@ def is_sweep(path: Path) -> bool:
 
 def folders(places: Iterable[Path]) -> list[Path]:
     """The folders of sweeps at and below these."""
-    found = [one.parent for place in places for one in sorted(place.glob(f"**/{DOCUMENT}"))]
-    return list(dict.fromkeys(found))
+    paths = [path.parent for place in places for path in sorted(place.glob(f"**/{DOCUMENT}"))]
+    return list(dict.fromkeys(paths))

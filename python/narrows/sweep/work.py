@@ -28,10 +28,10 @@ def simulate(
         raise RuntimeError(
             f"the worker has narrows {_native.version()} and the sweep {version}; install that one there"
         )
-    found: list[str | None] = [None] * len(texts)
+    words: list[str | None] = [None] * len(texts)
 
     def tell(index: int, text: str) -> None:
-        found[index] = text
+        words[index] = text
 
     with (
         scratch.working_folder("narrows-files") if files else contextlib.nullcontext() as folder,
@@ -41,4 +41,4 @@ def simulate(
             (folder / name).write_bytes(content)
         place = None if folder is None else str(folder)
         _native.simulate_summaries(list(texts), tell, memory=memory, threads=1, files_dir=place, stop=stop)
-    return found
+    return words

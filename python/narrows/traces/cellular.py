@@ -222,17 +222,17 @@ def rates(model: Cellular, seed: int, length_ns: int, bin_ns: int = 20 * NS_PER_
         raise UsageError("the bins of a cellular trace must be whole milliseconds")
     sums = _cumulative(model, seed, length_ns)
     per_bin = bin_ns // STEP_NS
-    times, found = [], []
+    times, numbers = [], []
     done = 0
     for first in range(0, len(sums), per_bin):
         last = min(first + per_bin, len(sums))
         span = (last - first) * STEP_NS
         rate = max(0, (2 * (sums[last - 1] - done) + span) // (2 * span))
         times.append(first * STEP_NS)
-        found.append(rate)
+        numbers.append(rate)
         done += rate * span
     end = len(sums) * STEP_NS
-    return Rates(np.array(times, dtype=np.int64), np.array(found, dtype=np.int64), end)
+    return Rates(np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64), end)
 
 
 def opportunities(model: Cellular, seed: int, length_ns: int) -> Opportunities:

@@ -7,16 +7,16 @@ from pathlib import Path
 from narrows.errors import DataError, UsageError
 from narrows.text import any_of, shorten
 from narrows.traces.formats import FORMATS, write
-from narrows.traces.trace import NS_PER_MS, AnyTrace, Delays, Opportunities, Rates, binned, opportunities
+from narrows.traces.trace import NS_PER_MS, AnyTrace, Delays, Opportunities, Rates, bin_rates, opportunities
 
 #: The default bins in which opportunities become rates.
 DEFAULT_BIN_NS = 100 * NS_PER_MS
-_BY_SUFFIX = {one.suffix: one.name for one in FORMATS.values() if one.writes and one.name != "pensieve"}
+_BY_SUFFIX = {item.suffix: item.name for item in FORMATS.values() if item.writes and item.name != "pensieve"}
 
 
 def format_for(path: Path, wanted: str | None) -> str:
     """The format to write: the one asked for, or the one that the name of the file implies."""
-    writable = [one.name for one in FORMATS.values() if one.writes]
+    writable = [item.name for item in FORMATS.values() if item.writes]
     if wanted is None:
         if path.suffix in _BY_SUFFIX:
             return _BY_SUFFIX[path.suffix]
@@ -37,7 +37,7 @@ def as_kind(trace: AnyTrace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrac
         return trace
     if FORMATS[form].writes == "opportunities":
         return trace if isinstance(trace, Opportunities) else opportunities(trace)
-    return trace if isinstance(trace, Rates) else binned(trace, bin_ns)
+    return trace if isinstance(trace, Rates) else bin_rates(trace, bin_ns)
 
 
 def check_target(path: Path, *, force: bool) -> None:
@@ -51,6 +51,6 @@ def check_target(path: Path, *, force: bool) -> None:
 def save(trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
     """Writes a trace in a format; what was really written is returned."""
     check_target(path, force=force)
-    found = as_kind(trace, form, bin_ns)
-    write(found, path, form)
-    return found
+    result = as_kind(trace, form, bin_ns)
+    write(result, path, form)
+    return result

@@ -60,8 +60,8 @@ class Format:
 
 
 FORMATS = {
-    one.name: one
-    for one in (
+    item.name: item
+    for item in (
         Format(
             "mahimahi", ".trace", "opportunities of 1500 bytes, one millisecond per line", "opportunities"
         ),
@@ -79,10 +79,10 @@ def _fail(path: Path, line: int, text: str) -> DataError:
 
 def read_rates(path: Path, form: str | None = None) -> tuple[Trace, str]:
     """The trace of rates or opportunities in a file, and the name of its format."""
-    found, name = read(path, form)
-    if isinstance(found, Delays):
+    result, name = read(path, form)
+    if isinstance(result, Delays):
         raise DataError(f"{path}: is a trace of delays, not of rates")
-    return found, name
+    return result, name
 
 
 def read(path: Path, form: str | None = None) -> tuple[AnyTrace, str]:
@@ -194,10 +194,10 @@ def _columns(rows: list[tuple[int, int, int]], path: Path) -> tuple[Integers, In
 
 
 def _rates(rows: list[tuple[int, int, int]], path: Path) -> Rates:
-    found = Rates(*_columns(rows, path))
-    if not found.rate_bps.any():
+    rates = Rates(*_columns(rows, path))
+    if not rates.rate_bps.any():
         raise DataError(f"{path}: every rate is 0, so the trace lets no packet pass")
-    return found
+    return rates
 
 
 def _delays(rows: list[tuple[int, int, int]], path: Path) -> Delays:
@@ -268,9 +268,9 @@ def _read_log(content: bytes, path: Path) -> Opportunities:
     times: list[int] = []
     base = 0
     for number, line in _lines(content, path):
-        found = re.fullmatch(r"# base timestamp: ([0-9]{1,19})\s*", line)
-        if found:
-            base = int(found[1])
+        match = re.fullmatch(r"# base timestamp: ([0-9]{1,19})\s*", line)
+        if match:
+            base = int(match[1])
         if line.startswith("#") or not line:
             continue
         cells = line.split()

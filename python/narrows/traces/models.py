@@ -33,7 +33,7 @@ def constant(rate_bps: int, length_ns: int) -> Opportunities:
     numbers = range(1, count + 1)
     scale = 2 * count * NS_PER_MS
     times = ((2 * number * length_ns + count * NS_PER_MS) // scale for number in numbers)
-    return _checked(np.fromiter(times, np.int64, count))
+    return _check(np.fromiter(times, np.int64, count))
 
 
 def poisson(rate_bps: int, length_ns: int, seed: int) -> Opportunities:
@@ -44,10 +44,10 @@ def poisson(rate_bps: int, length_ns: int, seed: int) -> Opportunities:
     """
     count = _count(rate_bps, length_ns)
     gaps = Source(seed, "poisson").exponential(count) * (length_ns / count / NS_PER_MS)
-    return _checked(np.rint(np.cumsum(gaps)).astype(np.int64))
+    return _check(np.rint(np.cumsum(gaps)).astype(np.int64))
 
 
-def _checked(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Opportunities:
+def _check(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Opportunities:
     if times_ms[-1] < 1:
         raise UsageError("the trace is shorter than a millisecond; make it longer")
     return Opportunities(times_ms)

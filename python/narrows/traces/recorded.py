@@ -24,7 +24,7 @@ class Recorded:
     waited_p50_ns: int
 
 
-def recorded(sent_ns: Integers, arrived_ns: Integers, sizes: Integers) -> Recorded:
+def recorded_opportunities(sent_ns: Integers, arrived_ns: Integers, sizes: Integers) -> Recorded:
     """The opportunities that a path gave, by times of sending and arrival and the sizes of IP packets.
 
     The clocks of the two ends need not agree, for only differences of delays are looked at. Nothing is taken

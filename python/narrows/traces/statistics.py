@@ -31,12 +31,12 @@ def _cumulative(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     return times, np.append(0.0, bits)
 
 
-def _passed(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64]:
+def _passed_bits(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bits that have passed by each time, the time itself included."""
     if isinstance(trace, Opportunities):
         # Half a millisecond behind each edge, so that an opportunity on an edge is inside.
-        found = np.searchsorted(trace.times_ms, np.floor(at_ns / NS_PER_MS + 1e-6), side="right")
-        return found.astype(np.float64) * OPPORTUNITY_BITS
+        values = np.searchsorted(trace.times_ms, np.floor(at_ns / NS_PER_MS + 1e-6), side="right")
+        return values.astype(np.float64) * OPPORTUNITY_BITS
     times, bits = _cumulative(trace)
     return np.interp(at_ns, times, bits)
 
@@ -48,13 +48,13 @@ def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
     that is shorter than 100 windows is repeated until it fills them.
     """
     length = trace.length_ns
-    total = float(_passed(trace, np.array([float(length)]))[0])
+    total = float(_passed_bits(trace, np.array([float(length)]))[0])
     count = max(LEAST_WINDOWS, length // window_ns)
     if count > MOST_WINDOWS:
         raise DataError(f"the trace lasts {length / NS_PER_S:.3g} s, too long for statistics; cut it")
     edges = np.arange(count + 1, dtype=np.float64) * window_ns
     laps = np.floor(edges / length)
-    passed = laps * total + _passed(trace, edges - laps * length)
+    passed = laps * total + _passed_bits(trace, edges - laps * length)
     if isinstance(trace, Opportunities):
         # Those at time 0 fall on the same instant as the end of the lap before; that lap's window has them.
         zero = float(np.count_nonzero(trace.times_ms == 0)) * OPPORTUNITY_BITS
@@ -69,8 +69,8 @@ def autocorrelation(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not np.any(np.abs(centred) > 1e-9 * max(1.0, float(np.abs(values).max()))):
         return np.empty(0)
     spectrum = np.abs(np.fft.rfft(centred)) ** 2
-    found = np.fft.irfft(spectrum, len(values))[: len(values) // 2 + 1]
-    result: NDArray[np.float64] = found / found[0]
+    numbers = np.fft.irfft(spectrum, len(values))[: len(values) // 2 + 1]
+    result: NDArray[np.float64] = numbers / numbers[0]
     return result
 
 
@@ -110,9 +110,9 @@ def measure(trace: Trace) -> Statistics:
     for name, window_ns in WINDOWS_NS.items():
         rates = window_rates(trace, window_ns)
         mean = float(rates.mean())
-        found = {"lowest_bps": float(rates.min()), "highest_bps": float(rates.max())}
-        found |= {f"p{p}_bps": float(np.percentile(rates, p)) for p in PERCENTILES}
-        windows[name] = found | {"variation": float(rates.std()) / mean if mean else 0.0}
+        result = {"lowest_bps": float(rates.min()), "highest_bps": float(rates.max())}
+        result |= {f"p{p}_bps": float(np.percentile(rates, p)) for p in PERCENTILES}
+        windows[name] = result | {"variation": float(rates.std()) / mean if mean else 0.0}
     short = window_rates(trace, WINDOWS_NS["100 ms"])
     below = np.flatnonzero(autocorrelation(short) < np.exp(-1))
     seam = None

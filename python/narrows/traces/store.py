@@ -18,8 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 def shipped_folder() -> Path | None:
     """The folder with the traces that come with the package."""
     root = shipped_scenarios()
-    found = root / "traces" if root else None
-    return found if found and found.is_dir() else None
+    path = root / "traces" if root else None
+    return path if path and path.is_dir() else None
 
 
 def user_folder() -> Path:
@@ -27,7 +27,7 @@ def user_folder() -> Path:
     return data_folder() / "traces"
 
 
-def listed(folder: Path | None) -> list[Path]:
+def list_traces(folder: Path | None) -> list[Path]:
     """The traces in a folder, by name."""
     if folder is None or not folder.is_dir():
         return []
@@ -48,7 +48,7 @@ def find(name: str, base: Path) -> Path:
         raise DataError(f'the trace "{shorten(name)}" is a folder; name a file')
     if not _NAME.fullmatch(name):
         raise DataError(f'there is no file "{shorten(name)}" (looked for at {path})')
-    folders = (listed(user_folder()), listed(shipped_folder()))
+    folders = (list_traces(user_folder()), list_traces(shipped_folder()))
     for files in folders:
         same = [file for file in files if name in (file.name, file.stem)]
         exact = [file for file in same if file.name == name]

@@ -103,7 +103,7 @@ class Delays:
 AnyTrace = Opportunities | Rates | Delays
 
 
-def binned(trace: Opportunities, bin_ns: int) -> Rates:
+def bin_rates(trace: Opportunities, bin_ns: int) -> Rates:
     """The mean rate in each bin; up to any bin's end the total is off by half a bit per second at most.
 
     An opportunity on the border of two bins belongs to the earlier one, so that the last line of a trace is
@@ -151,9 +151,9 @@ def opportunities(trace: Rates) -> Opportunities:
             times = (start + -(-(number * unit - done) // rate) for number in range(first, last + 1))
             parts.append(np.fromiter((-(-time // NS_PER_MS) for time in times), np.int64))
         done = after
-    found = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    values = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
     if not done:
         raise DataError("the trace never sends anything")
-    if not len(found) or found[-1] != end_ms:
-        found = np.append(found, end_ms)
-    return Opportunities(found)
+    if not len(values) or values[-1] != end_ms:
+        values = np.append(values, end_ms)
+    return Opportunities(values)

@@ -43,7 +43,9 @@ def export_campaign(
 
     def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
         flows = cell.record["cell"]["flows"]
-        directions = [one for one in TESTS if any(flow.get("direction", "forward") == one for flow in flows)]
+        directions = [
+            word for word in TESTS if any(flow.get("direction", "forward") == word for flow in flows)
+        ]
         files, series = [], 0
         for direction in directions:
             suffix = "-down" if direction == "backward" and len(directions) > 1 else ""
@@ -77,16 +79,18 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
     total = all_flows.sum(axis=0)
     squares = len(numbers) * (all_flows**2).sum(axis=0)
     fairness = np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), np.nan)
-    found: dict[str, Series] = {f"{series}::{place}": values for place, values in enumerate(arrived, start=1)}
-    found |= {
+    result: dict[str, Series] = {
+        f"{series}::{place}": values for place, values in enumerate(arrived, start=1)
+    }
+    result |= {
         f"{series} sum": total,
         f"{series} avg": total / len(numbers),
         f"{series} fairness": fairness,
         PING: _ping(cell, time, step),
     }
     start = datetime.fromtimestamp(cell.base_ns / 1e9, UTC)
-    raw = {key: _points(cell.base_ns, time, val=values) for key, values in found.items() if "::" in key}
-    raw[PING] = _points(cell.base_ns, time, val=found[PING])
+    raw = {key: _points(cell.base_ns, time, val=values) for key, values in result.items() if "::" in key}
+    raw[PING] = _points(cell.base_ns, time, val=result[PING])
     for number, sender in _native.state_series(cell.path).items():
         if number in numbers:
             raw[f"{series}::{numbers.index(number) + 1}"] += _points(
@@ -100,7 +104,7 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
     return {
         "version": VERSION,
         "x_values": [round(float(x), 9) for x in time],
-        "results": {key: _numbers(values) for key, values in found.items()},
+        "results": {key: _numbers(values) for key, values in result.items()},
         "raw_values": raw,
         "metadata": {
             "NAME": test,
@@ -149,8 +153,8 @@ def _ping(cell: CellToExport, time: Series, step: int) -> Series:
     states = list(_native.state_series(cell.path).values())
     if not states:
         return np.full(bins, np.nan)
-    place = np.concatenate([(one["time_s"] * 1e9).astype(np.int64) // step for one in states])
-    rtt = np.concatenate([one["srtt_ns"] for one in states]) / 1e6
+    place = np.concatenate([(state["time_s"] * 1e9).astype(np.int64) // step for state in states])
+    rtt = np.concatenate([state["srtt_ns"] for state in states]) / 1e6
     known = np.isfinite(rtt)
     place = np.minimum(place[known], bins - 1)
     count = np.bincount(place, minlength=bins)

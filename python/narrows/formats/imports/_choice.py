@@ -55,7 +55,8 @@ def choose_connections(capture: Capture, choice: Choice) -> Chosen:
         for number in choice.flows:
             if not 1 <= number <= len(connections):
                 raise DataError(
-                    f"{capture.file}: the capture has no connection {number}; it has {_named(connections)}"
+                    f"{capture.file}: the capture has no connection {number}; it has"
+                    f" {_name_largest(connections)}"
                 )
         return _rest(connections, sorted({number - 1 for number in choice.flows}), [], "")
     places = list(range(len(connections)))
@@ -65,7 +66,8 @@ def choose_connections(capture: Capture, choice: Choice) -> Chosen:
         if not places:
             ports = " or ".join(str(port) for port in sorted(wanted))
             raise DataError(
-                f"{capture.file}: no connection of the capture has port {ports}; it has {_named(connections)}"
+                f"{capture.file}: no connection of the capture has port {ports}; it has"
+                f" {_name_largest(connections)}"
             )
     small = _small(connections, places)
     return _rest(
@@ -94,7 +96,7 @@ def _rest(connections: Sequence[Connection], places: list[int], small: list[int]
             Unread("connections beyond the largest 4096", len(places) - MOST_FLOWS, matters=True)
         )
     if small:
-        texts = [_described(connections, place) for place in small[:_MOST_NAMED]]
+        texts = [_describe(connections, place) for place in small[:_MOST_NAMED]]
         more = len(small) - len(texts)
         names = ", ".join(texts) + (f" and {more} more" if more else "")
         chosen.reasons.append(note("small_connections", f"Not counted: {names}. {rule}"))
@@ -105,14 +107,14 @@ def _rest(connections: Sequence[Connection], places: list[int], small: list[int]
     return chosen
 
 
-def _described(connections: Sequence[Connection], place: int) -> str:
+def _describe(connections: Sequence[Connection], place: int) -> str:
     return f"{name_of(connections[place])} (connection {place + 1}, {sum(connections[place].payload)} bytes)"
 
 
-def _named(connections: Sequence[Connection]) -> str:
+def _name_largest(connections: Sequence[Connection]) -> str:
     """The largest connections, for a message."""
     order = sorted(range(len(connections)), key=lambda place: sum(connections[place].payload), reverse=True)
-    texts = [_described(connections, place) for place in order[:_MOST_NAMED]]
+    texts = [_describe(connections, place) for place in order[:_MOST_NAMED]]
     more = len(order) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more else "")
 
@@ -133,7 +135,7 @@ def _small(connections: Sequence[Connection], places: list[int]) -> set[int]:
         if place in small or own.protocol != _TCP or sizes[place] >= CONTROL_BYTES:
             continue
         # Largest first: usually the first one decides.
-        for other in sorted(spans.get(_hosts(own), []), key=lambda one: sizes[one], reverse=True)[:16]:
+        for other in sorted(spans.get(_hosts(own), []), key=lambda number: sizes[number], reverse=True)[:16]:
             other_one = connections[other]
             spanned = own.first_ns <= other_one.first_ns and own.last_ns >= other_one.last_ns
             if other != place and spanned and sizes[place] < CONTROL_SHARE * sizes[other]:

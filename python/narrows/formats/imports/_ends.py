@@ -10,7 +10,7 @@ import numpy as np
 
 from narrows.formats.imports._choice import Chosen
 from narrows.formats.imports._streams import facts_of, large_frames, one_end
-from narrows.formats.runs import Flow, MeasuredRun, Unread, joined, note
+from narrows.formats.runs import Flow, MeasuredRun, Unread, join_columns, note
 
 if TYPE_CHECKING:
     from narrows._native import Connection
@@ -42,8 +42,8 @@ class Pair:
     packets: dict[str, Any] | None = None
 
 
-def related(
-    one: Capture, other: Capture, places: Sequence[int] | None = None, most: int | None = None
+def match_ends(
+    capture: Capture, other: Capture, places: Sequence[int] | None = None, most: int | None = None
 ) -> list[Pair]:
     """The connections that two captures share, the largest first; only of `places` of the first, and of no
     more than `most` different ones."""
@@ -53,18 +53,18 @@ def related(
     for place, connection in enumerate(other.connections):
         for key in _keys(connection):
             theirs.setdefault(key, []).append(place)
-    mine = range(len(one.connections)) if places is None else places
-    shared = [place for place in mine if any(key in theirs for key in _keys(one.connections[place]))]
-    shared.sort(key=lambda place: sum(one.connections[place].payload), reverse=True)
+    mine = range(len(capture.connections)) if places is None else places
+    shared = [place for place in mine if any(key in theirs for key in _keys(capture.connections[place]))]
+    shared.sort(key=lambda place: sum(capture.connections[place].payload), reverse=True)
     pairs: list[Pair] = []
     taken: set[int] = set()
     for place in shared[:most]:
-        keys = _keys(one.connections[place])
+        keys = _keys(capture.connections[place])
         partners = dict.fromkeys(partner for key in keys for partner in theirs.get(key, [])[:_MOST_PAIRS])
         for partner in partners:
             if partner in taken:
                 continue
-            kind, near, packets = _native.relate(one.view, place, other.view, partner)
+            kind, near, packets = _native.relate(capture.view, place, other.view, partner)
             if kind != "unrelated":
                 taken.add(partner)
                 pairs.append(Pair(place, partner, kind, near, packets))
@@ -80,12 +80,12 @@ def _keys(connection: Connection) -> list[object]:
     return [addresses] if numbers is None else [addresses, frozenset(numbers)]
 
 
-def _translated(one: Capture, other: Capture, pairs: Iterable[Pair]) -> list[dict[str, str]]:
+def _translation_notes(capture: Capture, other: Capture, pairs: Iterable[Pair]) -> list[dict[str, str]]:
     """The note that addresses or ports differ between both captures; none if they don't."""
     changed = [
         ends
         for pair in pairs
-        if set(ends := one.connections[pair.here].ends) != set(other.connections[pair.there].ends)
+        if set(ends := capture.connections[pair.here].ends) != set(other.connections[pair.there].ends)
     ]
     if not changed:
         return []
@@ -97,12 +97,12 @@ def _translated(one: Capture, other: Capture, pairs: Iterable[Pair]) -> list[dic
     return [note("translated", text)]
 
 
-def likely_translated(one: Capture, other: Capture) -> bool:
+def likely_translated(item: Capture, other: Capture) -> bool:
     """True if the largest connections of two captures may be one whose addresses were translated on the way:
     with one end in common, at the same time, with nearly the same data."""
     mine, theirs = (
         max(capture.connections, key=lambda connection: sum(connection.payload), default=None)
-        for capture in (one, other)
+        for capture in (item, other)
     )
     if mine is None or theirs is None or mine.protocol != theirs.protocol:
         return False
@@ -113,20 +113,20 @@ def likely_translated(one: Capture, other: Capture) -> bool:
     return len(common) == 1 and both > 0 and both >= _TOGETHER * shorter and volumes[0] >= _SAME * volumes[1]
 
 
-def both_ends(one: Capture, other: Capture, chosen: Chosen, scheme: str) -> MeasuredRun:
+def both_ends(capture: Capture, other: Capture, chosen: Chosen, scheme: str) -> MeasuredRun:
     """The run of two captures that share connections, those of `chosen` in the first one: of each packet
     there are its times at both ends."""
-    pairs = {pair.here: pair for pair in related(one, other, chosen.places)}
+    pairs = {pair.here: pair for pair in match_ends(capture, other, chosen.places)}
     seen = [pair for _, pair in sorted(pairs.items()) if pair.packets is not None]
     if not seen:
-        return _from_one(one, other, chosen, list(pairs.values()), scheme)
+        return _from_one(capture, other, chosen, list(pairs.values()), scheme)
     flows: list[Flow] = []
     data, back = [], []
     strangers = 0
     for pair in seen:
         packets: dict[str, Any] = pair.packets or {}
         number = len(flows) + 1
-        near, place = ((one, pair.here), (other, pair.there))[pair.near]
+        near, place = ((capture, pair.here), (other, pair.there))[pair.near]
         payload = near.connections[place].payload
         flow = Flow(number, scheme, facts=facts_of(near, place, int(payload[1] > payload[0])))
         flow.receiver = {"goodput_bytes": packets["goodput_bytes"]}
@@ -135,42 +135,42 @@ def both_ends(one: Capture, other: Capture, chosen: Chosen, scheme: str) -> Meas
         back.append(_columns(number, packets["back"]))
         strangers += packets["strangers"]
     unmatched = [pair for pair in pairs.values() if pair.kind == "unmatched"]
-    reasons = [*chosen.reasons, *one.reasons, *other.reasons]
-    reasons += _translated(one, other, seen)
+    reasons = [*chosen.reasons, *capture.reasons, *other.reasons]
+    reasons += _translation_notes(capture, other, seen)
     reasons += large_frames([pair.packets for pair in seen if pair.packets])
     if unmatched:
         reasons.append(note("unmatched", _UNMATCHED.format(which="the rest of the connections"), "degraded"))
     alone = len(chosen.places) - len(seen) - len(unmatched)
-    whole = joined(back)
-    zero = min(one.connections[pair.here].first_ns for pair in seen)
+    whole = join_columns(back)
+    zero = min(capture.connections[pair.here].first_ns for pair in seen)
     return MeasuredRun(
         scheme,
-        list(dict.fromkeys([one.file, other.file])),
+        list(dict.fromkeys([capture.file, other.file])),
         flows,
-        data=joined(data),
+        data=join_columns(data),
         back=whole if whole is not None and len(whole["flow"]) else None,
         started_at=f"{np.datetime64(zero // 1_000_000, 'ms')}Z",
         reasons=reasons,
         unread=[
-            *one.unread, *(other.unread if other.file != one.file else []), *chosen.unread,
+            *capture.unread, *(other.unread if other.file != capture.file else []), *chosen.unread,
             Unread(STRANGERS, strangers, matters=True), Unread(ONE_ONLY, alone),
         ],
-        facts={"captures": [one.view.name, other.view.name]},
-        two_clocks=one.file != other.file,
+        facts={"captures": [capture.view.name, other.view.name]},
+        two_clocks=capture.file != other.file,
     )  # fmt: skip
 
 
 def _from_one(
-    one: Capture, other: Capture, chosen: Chosen, pairs: Sequence[Pair], scheme: str
+    capture: Capture, other: Capture, chosen: Chosen, pairs: Sequence[Pair], scheme: str
 ) -> MeasuredRun:
     """The run of two captures of one place, or whose packets can't be matched: that of the sender's one."""
-    use, places = one, chosen.places
+    use, places = capture, chosen.places
     pair = next((pair for pair in pairs if pair.kind == "unmatched"), None)
-    if pair is not None and _is_sender(other, pair.there) and not _is_sender(one, pair.here):
+    if pair is not None and _is_sender(other, pair.there) and not _is_sender(capture, pair.here):
         use, places = other, [pair.there for pair in pairs]
-    files = list(dict.fromkeys([one.file, other.file]))
+    files = list(dict.fromkeys([capture.file, other.file]))
     run = one_end(use, Chosen(places, chosen.reasons, chosen.unread), scheme, files)
-    name = use.file.name if one.file != other.file else f"interface {use.view.name}"
+    name = use.file.name if capture.file != other.file else f"interface {use.view.name}"
     if pair is not None:
         run.reasons.append(note("unmatched", _UNMATCHED.format(which=name), "degraded"))
     else:

@@ -66,15 +66,15 @@ def read_documents(file: Path) -> list[Document]:
     try:
         text = read_decompressed(file, "document of iperf3").decode("utf-8-sig", "replace")
         content = _Content(text)
-        found = [one for value in content.values for one in _documents(file, value)]
-        found += content.stream.documents(file)
+        documents = [document for value in content.values for document in _documents(file, value)]
+        documents += content.stream.documents(file)
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
-    if not found:
+    if not documents:
         raise DataError(f"{file}: {content.problem()}")
     counts = {TEXT: content.lines, CUT: content.cut, OTHERS: content.others}
-    found[-1].unread += [Unread(kind, count) for kind, count in counts.items() if count]
-    return found
+    documents[-1].unread += [Unread(kind, count) for kind, count in counts.items() if count]
+    return documents
 
 
 class _Content:
@@ -173,10 +173,10 @@ class _Stream:
             self._parts[-1][event] = data
 
     def documents(self, file: Path) -> list[Document]:
-        found: list[Document] = []
+        result: list[Document] = []
         for part in self._parts:
-            found += _documents(file, part, complete="end" in part)
-        return found
+            result += _documents(file, part, complete="end" in part)
+        return result
 
 
 def _documents(file: Path, value: Json, *, complete: bool = True) -> list[Document]:
@@ -190,9 +190,9 @@ def _documents(file: Path, value: Json, *, complete: bool = True) -> list[Docume
     error = printable(shorten(str(value["error"]), 100)) if value.get("error") else ""
     document = Document(file, start, intervals, end, error, complete and bool(end))
     server = value.get("server_output_json")
-    found = [document]
+    documents = [document]
     if isinstance(server, dict) and server.get("intervals"):
-        found += _documents(file, server)
+        documents += _documents(file, server)
     elif value.get("server_output_text"):
         document.unread.append(Unread(OUTPUTS, 1))
-    return found
+    return documents

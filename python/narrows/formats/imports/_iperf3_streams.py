@@ -76,10 +76,10 @@ def number(value: object, most: float = _MOST) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        found = float(value)
+        amount = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) and 0 <= found <= most else None
+    return amount if math.isfinite(amount) and 0 <= amount <= most else None
 
 
 def is_client(document: Document) -> bool:
@@ -114,17 +114,17 @@ def read_streams(document: Document) -> list[Stream]:
     """The streams that the document counted, in the order of its file.
 
     Raises `DataError`, without the file, if there are none or their intervals are not in order."""
-    found: dict[int, Stream] = {}
+    result: dict[int, Stream] = {}
     rows: dict[int, list[Json]] = {}
     client = is_client(document)
     ports = _ports(document, client)
     lost_rows = 0
 
     def stream_of(socket: int, row: Json) -> Stream:
-        if socket not in found:
+        if socket not in result:
             sends, backward = _direction(document, client, row.get("sender"))
-            found[socket] = Stream(socket, sends, backward, ports.get(socket, 0))
-        return found[socket]
+            result[socket] = Stream(socket, sends, backward, ports.get(socket, 0))
+        return result[socket]
 
     for row in _rows(document):
         socket = row.get("socket")
@@ -138,17 +138,17 @@ def read_streams(document: Document) -> list[Stream]:
             rows.setdefault(socket, []).append(row)
     for part in _list(document.end.get("streams")):
         _add_sums(document, part, stream_of)
-    if not found:
+    if not result:
         raise DataError("iperf3 measured no interval, and has no sums of streams")
-    if len(found) > MOST_FLOWS:
-        raise DataError(f"has {len(found)} streams; {MOST_FLOWS} are read at most")
-    _share_received(document, list(found.values()))
-    for socket, stream in found.items():
+    if len(result) > MOST_FLOWS:
+        raise DataError(f"has {len(result)} streams; {MOST_FLOWS} are read at most")
+    _share_received(document, list(result.values()))
+    for socket, stream in result.items():
         _add_intervals(stream, rows.get(socket, []))
-    if all(len(stream.time_s) < 2 for stream in found.values()):
+    if all(len(stream.time_s) < 2 for stream in result.values()):
         raise DataError("is not a document of iperf3 that can be read: no interval has a time and bytes")
-    next(iter(found.values())).odd += lost_rows
-    return list(found.values())
+    next(iter(result.values())).odd += lost_rows
+    return list(result.values())
 
 
 def _rows(document: Document) -> Iterator[Json]:
@@ -166,8 +166,8 @@ def _word(value: object) -> str:
 
 
 def _test_start(document: Document) -> Json:
-    found = document.start.get("test_start")
-    return found if isinstance(found, dict) else {}
+    result = document.start.get("test_start")
+    return result if isinstance(result, dict) else {}
 
 
 def _reverse(document: Document) -> bool:
@@ -184,7 +184,7 @@ def _flags(document: Document) -> set[bool]:
     flags = {row.get("sender") for row in _rows(document)} - {None}
     for part in _list(document.end.get("streams")) if not flags else ():
         if isinstance(part, dict):
-            flags |= {one.get("sender") for one in part.values() if isinstance(one, dict)} - {None}
+            flags |= {entry.get("sender") for entry in part.values() if isinstance(entry, dict)} - {None}
     return {flag for flag in flags if isinstance(flag, bool)}
 
 
@@ -198,8 +198,8 @@ def _direction(document: Document, client: bool, flag: object) -> tuple[bool, bo
 
 def _ports(document: Document, client: bool) -> dict[int, int]:
     name = "local_port" if client else "remote_port"
-    connected = [one for one in _list(document.start.get("connected")) if isinstance(one, dict)]
-    pairs = [(one.get("socket"), one.get(name)) for one in connected]
+    connected = [entry for entry in _list(document.start.get("connected")) if isinstance(entry, dict)]
+    pairs = [(entry.get("socket"), entry.get(name)) for entry in connected]
     return {
         socket: port
         for socket, port in pairs
@@ -225,18 +225,18 @@ def _add_sums(document: Document, part: object, stream_of: Any) -> None:
         # An end does not know the other one's sum where that did not or cannot report; then it is 0.
         if not known and stream.sends != (name == "sender"):
             known = None
-        found = Sum(known, span, number(sums.get("retransmits")))
+        result = Sum(known, span, number(sums.get("retransmits")))
         if name == "sender":
-            stream.sent = found
+            stream.sent = result
         else:
-            stream.received = found
+            stream.received = result
 
 
 def _add_datagrams(document: Document, stream: Stream, sums: Json) -> None:
     packets, lost = number(sums.get("packets")), sums.get("lost_packets")
     span = number(sums.get("end"), _LONGEST_S)
     size = number(sums.get("bytes"))
-    total = _received(document, stream.backward)
+    total = _received_sum(document, stream.backward)
     received_s = number(total.get("end"), _LONGEST_S) or span
     stream.sent = Sum(size or None, span)
     came = number(total.get("bytes"))
@@ -255,7 +255,7 @@ def _add_datagrams(document: Document, stream: Stream, sums: Json) -> None:
             stream.received = Sum(size * (1 - gone / packets), received_s)
 
 
-def _received(document: Document, backward: bool) -> Json:
+def _received_sum(document: Document, backward: bool) -> Json:
     """iperf3's sum of what was received of all streams of one direction."""
     name = "sum_received_bidir_reverse" if backward and is_bidirectional(document) else "sum_received"
     total = document.end.get(name)
@@ -266,9 +266,9 @@ def _share_received(document: Document, streams: list[Stream]) -> None:
     """Divides iperf3's sum of what was received by UDP, which it has for all streams together, among them by
     the datagrams that came of each."""
     for backward in (False, True):
-        own = [one for one in streams if one.backward == backward and one.sends and one.datagrams]
-        shares = [one.received.bytes or 0.0 for one in own]
-        whole = number(_received(document, backward).get("bytes"))
+        own = [item for item in streams if item.backward == backward and item.sends and item.datagrams]
+        shares = [item.received.bytes or 0.0 for item in own]
+        whole = number(_received_sum(document, backward).get("bytes"))
         if whole is not None and sum(shares) > 0:
             for stream, share in zip(own, shares, strict=True):
                 stream.received = Sum(whole * share / sum(shares), stream.received.end_s)

@@ -124,8 +124,8 @@ def runs_of(views: list[View]) -> list[list[View]]:
     traces = list(dict.fromkeys((view.file, view.trace) for view in views))
     run = {trace: index for index, trace in enumerate(traces)}
 
-    def unite(one: View, other: View) -> None:
-        here, there = run[one.file, one.trace], run[other.file, other.trace]
+    def unite(view: View, other: View) -> None:
+        here, there = run[view.file, view.trace], run[other.file, other.trace]
         for trace, index in run.items():
             if index == max(here, there):
                 run[trace] = min(here, there)
@@ -145,10 +145,10 @@ def runs_of(views: list[View]) -> list[list[View]]:
     ]
 
 
-def _overlap(one: View, other: View) -> bool:
+def _overlap(view: View, other: View) -> bool:
     """True if two views share more than half of the time of the shorter one."""
-    shared = min(one.last_ns, other.last_ns) - max(one.first_ns, other.first_ns)
-    shorter = min(one.last_ns - one.first_ns, other.last_ns - other.first_ns)
+    shared = min(view.last_ns, other.last_ns) - max(view.first_ns, other.first_ns)
+    shorter = min(view.last_ns - view.first_ns, other.last_ns - other.first_ns)
     return 2 * shared > shorter
 
 
@@ -172,10 +172,10 @@ def _pairs(views: list[View]) -> list[tuple[View, View]]:
     return pairs
 
 
-def _named_alike(one: View, other: View) -> bool:
-    if one.file == other.file:
+def _named_alike(view: View, other: View) -> bool:
+    if view.file == other.file:
         return True
-    return one.file.parent == other.file.parent and _without_end(one.file) == _without_end(other.file)
+    return view.file.parent == other.file.parent and _without_end(view.file) == _without_end(other.file)
 
 
 def _without_end(file: Path) -> str:
@@ -185,13 +185,13 @@ def _without_end(file: Path) -> str:
     return name
 
 
-def _agree(one: View, other: View) -> bool:
+def _agree(view: View, other: View) -> bool:
     """True if what each end received is what the other sent, and at the same time where clocks tell."""
-    if one.absolute and other.absolute:
-        apart = max(one.first_ns, other.first_ns) - min(one.last_ns, other.last_ns)
+    if view.absolute and other.absolute:
+        apart = max(view.first_ns, other.first_ns) - min(view.last_ns, other.last_ns)
         if apart > _CLOCKS_NS:
             return False
-    shares = [_same_share(one, other), _same_share(other, one)]
+    shares = [_same_share(view, other), _same_share(other, view)]
     told = [share for share in shares if share is not None]
     return bool(told) and min(told) >= _SAME
 
@@ -214,8 +214,8 @@ def _places(wanted: Times, known: Times) -> Times:
         return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(known, kind="stable")
     place = np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)
-    found = order[place]
-    return np.where((known[found] == wanted) & (wanted >= 0), found, -1)
+    values = order[place]
+    return np.where((known[values] == wanted) & (wanted >= 0), values, -1)
 
 
 def flows_of(views: list[View]) -> list[list[View]]:
@@ -235,10 +235,10 @@ def flows_of(views: list[View]) -> list[list[View]]:
     return flows
 
 
-def _better_first(one: View, other: View) -> list[View]:
+def _better_first(item: View, other: View) -> list[View]:
     """Both views, first that of the end that sent the data: it knows what was acknowledged and in flight."""
-    sent = [int(view.sent_bytes.sum(dtype=np.int64)) for view in (one, other)]
-    return [one, other] if sent[0] >= sent[1] else [other, one]
+    sent = [int(view.sent_bytes.sum(dtype=np.int64)) for view in (item, other)]
+    return [item, other] if sent[0] >= sent[1] else [other, item]
 
 
 Columns = dict[str, Any]

@@ -44,9 +44,9 @@ def split_time(line: str) -> tuple[float | None, bool, str]:
         return seconds, True, line[match.end() :].strip()
     for form in _DATES:
         if match := form.match(line):
-            found = _moment(match.groupdict())
-            if found is not None:
-                return *found, line[match.end() :].strip()
+            pair = _moment(match.groupdict())
+            if pair is not None:
+                return *pair, line[match.end() :].strip()
     return None, False, line
 
 
@@ -98,12 +98,12 @@ def spread(times: Iterable[float]) -> list[float]:
         else:
             groups.append([time])
     step = 1.0 / max((len(group) for group in groups), default=1)
-    found: list[float] = []
+    values: list[float] = []
     for place, group in enumerate(groups):
         second, count = group[0], len(group)
         if place == 0 and len(groups) > 1:
-            found += [second + 1.0 - (count - k) * step for k in range(count)]
+            values += [second + 1.0 - (count - k) * step for k in range(count)]
         else:
             own = step if place == len(groups) - 1 else 1.0 / count
-            found += [second + k * own for k in range(count)]
-    return found
+            values += [second + k * own for k in range(count)]
+    return values

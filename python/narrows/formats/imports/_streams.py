@@ -10,7 +10,7 @@ import numpy as np
 
 from narrows.errors import DataError
 from narrows.formats.imports._choice import Chosen
-from narrows.formats.runs import ONE_END, Flow, MeasuredRun, Progress, Unread, joined, note, states_of
+from narrows.formats.runs import ONE_END, Flow, MeasuredRun, Progress, Unread, join_columns, note, states_of
 
 if TYPE_CHECKING:
     from narrows.formats.imports.pcapng import Capture
@@ -58,14 +58,14 @@ def one_end(capture: Capture, chosen: Chosen, scheme: str, files: Sequence[Path]
         list(files),
         flows,
         progress=progress,
-        states=joined(states),
+        states=join_columns(states),
         started_at=f"{np.datetime64(zero // 1_000_000, 'ms')}Z",
         reasons=[
             *chosen.reasons,
             *capture.reasons,
             *_sides(ends),
             *large_frames(ends),
-            *_unanswered(flows, ends),
+            *_count_unanswered(flows, ends),
         ],
         unread=[*capture.unread, *chosen.unread, *([missed] if missed.count else [])],
         facts={"captures": [capture.view.name]},
@@ -152,7 +152,7 @@ def _sides(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     return reasons
 
 
-def _unanswered(flows: Sequence[Flow], ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+def _count_unanswered(flows: Sequence[Flow], ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     reasons = []
     silent = [
         flow.number

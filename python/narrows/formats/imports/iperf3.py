@@ -29,7 +29,7 @@ from narrows.formats.runs import (
     MeasuredRun,
     Progress,
     Unread,
-    joined,
+    join_columns,
     note,
     scheme_of,
     states_of,
@@ -58,7 +58,7 @@ class _Test:
 
     @property
     def documents(self) -> list[Document]:
-        return [one for one in (self.client, self.server) if one is not None]
+        return [document for document in (self.client, self.server) if document is not None]
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
@@ -109,12 +109,12 @@ def _run(test: _Test, scheme: str | None) -> MeasuredRun:
         names |= {backward: name for backward, name in congestion_controls(document).items() if name}
     kind = protocol(first)
     other = kind.lower() if kind != "TCP" else scheme_of(first.file)
-    found: list[Flow] = []
+    result: list[Flow] = []
     progress, states = [], []
     reasons = _remarks(documents, names)
     for number, flow in enumerate(flows, start=1):
         name = scheme or names.get(flow.stream.backward) or other
-        found.append(_described(number, flow, name, kind))
+        result.append(_describe_flow(number, flow, name, kind))
         progress.append(_progress(number, flow))
         if flow.sender is not None and kind == "TCP" and len(flow.sender.retransmits):
             states.append(_states(number, flow.sender, first))
@@ -125,14 +125,14 @@ def _run(test: _Test, scheme: str | None) -> MeasuredRun:
     own.append(Unread(OMITTED, sum(stream.omitted for stream in every)))
     own.append(Unread(ODD, sum(stream.odd for stream in every), matters=True))
     own.append(Unread(TWICE, sum(stream.again for stream in every)))
-    schemes = list(dict.fromkeys(flow.scheme for flow in found))
+    schemes = list(dict.fromkeys(flow.scheme for flow in result))
     widths = [np.median(np.diff(stream.time_s)) for stream in every if len(stream.time_s) > 1]
     return MeasuredRun(
         "+".join(schemes),
         list(dict.fromkeys(document.file for document in documents)),
-        found,
+        result,
         progress=progress,
-        states=joined(states),
+        states=join_columns(states),
         bin_ns=max(round(float(max(widths, default=0.0)) * 1e9), 1_000_000),
         started_at=_moment(first.start),
         reasons=list({reason["text"]: reason for reason in reasons}.values()),
@@ -167,7 +167,7 @@ def _flows(streams: list[list[Stream]]) -> list[_Flow]:
     return flows
 
 
-def _described(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
+def _describe_flow(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
     """The flow with the counters of its ends."""
     stream = flow.stream
     sent, received = _sums(flow)
@@ -176,7 +176,7 @@ def _described(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
         sender["retransmitted_packets"] = sent.retransmits
     receiver: dict[str, float | None] = {"goodput_bytes": received.bytes}
     # The receiver counts datagrams; the sender has that count from it at the end.
-    counted = next((one.datagrams for one in (flow.receiver, flow.sender) if one and one.datagrams), None)
+    counted = next((item.datagrams for item in (flow.receiver, flow.sender) if item and item.datagrams), None)
     if counted is not None:
         jitter = counted.jitter_ms
         receiver |= {
@@ -198,11 +198,11 @@ def _described(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
 
 def _sums(flow: _Flow) -> tuple[Sum, Sum]:
     """Bytes sent and received in total: by iperf3's own sums, or else by the intervals of that end."""
-    views = [one for one in (flow.sender, flow.receiver) if one is not None]
+    views = [stream for stream in (flow.sender, flow.receiver) if stream is not None]
 
     def of(own: Stream | None, name: str) -> Sum:
-        sums: list[Sum] = [getattr(one, name) for one in ([own] if own else []) + views]
-        known = next((one for one in sums if one.bytes is not None), sums[0])
+        sums: list[Sum] = [getattr(stream, name) for stream in ([own] if own else []) + views]
+        known = next((item for item in sums if item.bytes is not None), sums[0])
         if own is None:
             return known
         again = known.retransmits
@@ -271,26 +271,26 @@ def _states(number: int, stream: Stream, document: Document) -> dict[str, Any]:
 
 def _remarks(documents: list[Document], names: dict[bool, str]) -> list[dict[str, str]]:
     """Oddities of the documents of a test."""
-    found = []
+    remarks = []
     for document in documents:
         if document.error:
-            found.append(note("iperf3", f"iperf3 ended with: {document.error}.", "degraded"))
+            remarks.append(note("iperf3", f"iperf3 ended with: {document.error}.", "degraded"))
         elif not document.complete:
             text = (
                 f"{document.file.name} ends before iperf3's own sums: it was stopped, or the file is cut off."
             )
-            found.append(note("incomplete", text, "degraded"))
+            remarks.append(note("incomplete", text, "degraded"))
     if len(set(names.values())) == 2:
         text = (
             f"Forward (from the client) the data were sent with {names[False]}, backward with {names[True]}."
         )
-        found.append(note("directions", text))
-    return found
+        remarks.append(note("directions", text))
+    return remarks
 
 
 def _doubts(flow: _Flow) -> list[dict[str, str]]:
     """Oddities of the sums of a stream."""
-    found = []
+    doubts = []
     for stream in (flow.sender, flow.receiver):
         if stream is None or not stream.own.bytes:
             continue
@@ -302,11 +302,11 @@ def _doubts(flow: _Flow) -> list[dict[str, str]]:
                 f"The intervals of stream {stream.socket} have {counted:.0f} bytes, iperf3's own sum"
                 f" {stream.own.bytes:.0f}: intervals are missing. Numbers are by the sum."
             )
-            found.append(note("sums", text, "degraded"))
+            doubts.append(note("sums", text, "degraded"))
     if flow.receiver is None and _sums(flow)[1].bytes is None:
         text = "The receiver's sums are not known, so throughput is what was handed to the sender's sockets."
-        found.append(note("sent", text))
-    return found
+        doubts.append(note("sent", text))
+    return doubts
 
 
 def _facts(documents: list[Document], kind: str) -> dict[str, Any]:

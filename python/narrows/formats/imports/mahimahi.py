@@ -89,7 +89,7 @@ def _run(files: list[Path], scheme: str | None, rest: str) -> MeasuredRun:
     reasons = [note("milliseconds", _ROUNDED)]
     delays = data.delays or (back.delays if back else [])
     if delays:
-        text = f"Delays of the log are those of the link; mm-delay {_listed(delays)} ms is added to them."
+        text = f"Delays of the log are those of the link; mm-delay {_list_logs(delays)} ms is added to them."
     else:
         text = "The header of the log names no mm-delay: one-way delays are those of the link alone."
     reasons.append(note("link_delay", text))
@@ -110,7 +110,7 @@ def _run(files: list[Path], scheme: str | None, rest: str) -> MeasuredRun:
     )
 
 
-def _listed(delays: list[int]) -> str:
+def _list_logs(delays: list[int]) -> str:
     return " + ".join(map(str, delays))
 
 
@@ -160,7 +160,7 @@ def _read(file: Path) -> _Link:
     head = "\n".join(_header(content))
     delays = [int(delay) for form in (_OUTER_DELAY, _INNER_DELAY) for delay in form.findall(head)]
     if sum(delays) > _HOUR_MS:
-        raise DataError(f"{file}: its header names mm-delay of {_listed(delays)} ms; an hour is allowed")
+        raise DataError(f"{file}: its header names mm-delay of {_list_logs(delays)} ms; an hour is allowed")
     unread = [Unread(STRANGERS, columns.pop("strangers")), Unread(CUT, int(columns.pop("cut")))]
     return _Link(file, columns, sum(delays) * _MS, delays, unread)
 

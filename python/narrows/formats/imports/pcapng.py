@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from narrows.errors import DataError, NarrowsError
 from narrows.formats.imports._choice import Choice, choose_connections
-from narrows.formats.imports._ends import both_ends, likely_translated, related
+from narrows.formats.imports._ends import both_ends, likely_translated, match_ends
 from narrows.formats.imports._streams import one_end
 from narrows.formats.runs import MeasuredRun, Unread, note, scheme_of
 
@@ -50,17 +50,17 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
     """One run per set of captures of the same connections; raises `DataError` if a file is not a capture, or
     has none of the connections of `choice`."""
     choice = choice or Choice()
-    left, rotated = _joined([capture for file in files for capture in _captures(file)])
+    left, rotated = _join_rotated([capture for file in files for capture in _captures(file)])
     runs = []
     alone: list[tuple[Capture, MeasuredRun]] = []
     while left:
         first = left.pop(0)
         group = [first]
         # Names of files usually tell which belong together, so that these are compared first.
-        for other in sorted(left, key=lambda one: -_likeness(str(first.file), str(one.file))):
+        for other in sorted(left, key=lambda item: -_likeness(str(first.file), str(item.file))):
             if _are_ours([*group, other]):
                 continue
-            if any(related(member, other, most=_DECIDE) for member in group):
+            if any(match_ends(member, other, most=_DECIDE) for member in group):
                 group.append(other)
                 left.remove(other)
                 if first.view.name in _ENDS and other.view.name in _ENDS:
@@ -82,11 +82,11 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
 
 def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
     """Says of captures without partner which others may show the same connection under other addresses."""
-    for place, (one, run) in enumerate(alone):
+    for place, (capture, run) in enumerate(alone):
         for other, its_run in alone[place + 1 :]:
-            if not likely_translated(one, other):
+            if not likely_translated(capture, other):
                 continue
-            for mine, theirs, its in ((one, other, run), (other, one, its_run)):
+            for mine, theirs, its in ((capture, other, run), (other, capture, its_run)):
                 text = (
                     f"{theirs.file.name} ({theirs.view.name}) may show the same connection as"
                     f" {mine.file.name} ({mine.view.name}) with other addresses or ports (NAT)."
@@ -96,7 +96,7 @@ def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
                 its.reasons.append(note("maybe_translated", text))
 
 
-def _joined(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
+def _join_rotated(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
     """The captures with those that were rotated as one, and the files of each of these by the first one."""
     from narrows.formats.imports import _rotated_captures
 
@@ -145,11 +145,11 @@ def _run(group: list[Capture], scheme: str, choice: Choice) -> MeasuredRun:
     return run
 
 
-def _distance(one: Capture, other: Capture) -> float:
+def _distance(capture: Capture, other: Capture) -> float:
     """The round-trip time between two captures."""
     import numpy as np
 
-    pairs = related(one, other, most=1)
+    pairs = match_ends(capture, other, most=1)
     packets = pairs[0].packets if pairs else None
     if packets is None:
         return 0.0

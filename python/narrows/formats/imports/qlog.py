@@ -20,8 +20,8 @@ from narrows.formats.runs import (
     MeasuredRun,
     Progress,
     Unread,
-    carried,
-    joined,
+    carry_forward,
+    join_columns,
     note,
     scheme_of,
     states_of,
@@ -79,7 +79,7 @@ def _run(views: list[View], scheme: str | None) -> MeasuredRun:
         run.data, run.back, strangers = both
         run.two_clocks = True
         run.unread += [Unread("packets that the trace of their sender lacks", strangers, matters=True)]
-    run.states = joined(states)
+    run.states = join_columns(states)
     for view in views:
         run.unread += view.unread
     first = flows[0][0]
@@ -143,7 +143,7 @@ def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> 
     order = np.argsort(time, kind="stable")
     time = time[order]
     # An event contains only changed values.
-    columns = {name: carried(view.metrics[name][order]) for name in METRICS}
+    columns = {name: carry_forward(view.metrics[name][order]) for name in METRICS}
     place = np.maximum(np.searchsorted(progress.time_ns, time, side="right") - 1, 0)
     lost = np.argsort(view.lost_ns, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(view.lost_packets[lost].astype(np.float64))])

@@ -28,8 +28,8 @@ from narrows.formats.runs import (
     MeasuredRun,
     Progress,
     Unread,
-    carried,
-    joined,
+    carry_forward,
+    join_columns,
     note,
     states_of,
 )
@@ -108,19 +108,19 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
         raise DataError(f"{file}: {error}") from None
     log = _read_log(file, text)
     reasons = _even_out(log)
-    senders = [(ends, one) for ends, one in log.connections if one.sends()]
+    senders = [(ends, connection) for ends, connection in log.connections if connection.sends()]
     if not senders:
         raise DataError(f"{file}: has no connection that sent something (bytes_acked in two snapshots)")
     if len(senders) > MOST_FLOWS:
         raise DataError(f"{file}: has {len(senders)} connections that sent; {MOST_FLOWS} are read at most")
-    zero = min(one.times[0] for _, one in senders)
-    if max(one.times[-1] for _, one in senders) - zero > _LONGEST_S:
+    zero = min(connection.times[0] for _, connection in senders)
+    if max(connection.times[-1] for _, connection in senders) - zero > _LONGEST_S:
         raise DataError(f"{file}: its times are more than a year apart, so it is not the log of one run")
     flows, progress, states, steps = [], [], [], []
-    for number, ((here, there), one) in enumerate(senders, start=1):
-        time_ns = np.round((np.array(one.times) - zero) * 1e9).astype(np.int64)
-        columns = {name: np.array([row.get(name, np.nan) for row in one.rows]) for name in _COLUMNS}
-        acked = np.nan_to_num(carried(columns["bytes_acked"]))
+    for number, ((here, there), connection) in enumerate(senders, start=1):
+        time_ns = np.round((np.array(connection.times) - zero) * 1e9).astype(np.int64)
+        columns = {name: np.array([row.get(name, np.nan) for row in connection.rows]) for name in _COLUMNS}
+        acked = np.nan_to_num(carry_forward(columns["bytes_acked"]))
         sent = np.where(np.isfinite(columns["bytes_sent"]), columns["bytes_sent"], acked)
         sent = np.maximum.accumulate(sent)
         # A connection that was there before has sent before; that is not part of the measurement.
@@ -131,7 +131,7 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
         sender = {"sent_bytes": int(sent[-1] - sent[0])}
         if np.isfinite(again[-1]):
             sender["retransmitted_bytes"] = int(again[-1])
-        name = scheme or one.scheme or "tcp"
+        name = scheme or connection.scheme or "tcp"
         flows.append(Flow(number, name, sender=sender, facts={"local": here, "peer": there}))
     names = list(dict.fromkeys(flow.scheme for flow in flows))
     return MeasuredRun(
@@ -139,7 +139,7 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
         [file],
         flows,
         progress=progress,
-        states=joined(states),
+        states=join_columns(states),
         bin_ns=max(1_000_000, round(max(100e6, 2 * min(steps)))),
         started_at=_moment(zero) if log.absolute else None,
         reasons=reasons,
@@ -186,7 +186,7 @@ def _moment(seconds: float) -> str | None:
 
 def _since_start(values: Any) -> Any:
     # The kernel leaves a counter out as long as it is zero.
-    known = np.nan_to_num(carried(values))
+    known = np.nan_to_num(carry_forward(values))
     return known - known[0]
 
 
@@ -198,15 +198,15 @@ def _even_out(log: _Log) -> list[dict[str, str]]:
     if whole and len(distinct) < len(log.times):
         # Snapshots are in order, and so are the samples of a connection: one in each.
         even = spread(log.times)
-        for _, one in log.connections:
-            one.times = [even[int(place)] for place in one.times]
+        for _, connection in log.connections:
+            connection.times = [even[int(place)] for place in connection.times]
         text = "The log has times in whole seconds; snapshots within a second are spread evenly over it."
         reasons.append(note("seconds", text))
         log.times = even
     else:
-        for _, one in log.connections:
-            one.times = [log.times[int(place)] for place in one.times]
-    steps = np.diff(np.unique([time for _, one in log.connections for time in one.times]))
+        for _, item in log.connections:
+            item.times = [log.times[int(place)] for place in item.times]
+    steps = np.diff(np.unique([time for _, connection in log.connections for time in connection.times]))
     if len(steps):
         usual = float(np.median(steps))
         pauses = steps[(steps > _PAUSE_STEPS * usual) & (steps > 1.0)]

@@ -96,13 +96,13 @@ class FigureKind:
 
     def numbers(self, data: Any) -> Numbers:
         """The numbers the figure shows."""
-        found: Numbers = self.module.numbers(data)
-        return found
+        result: Numbers = self.module.numbers(data)
+        return result
 
     def figure(self, data: Any, options: Options) -> Figure:
         """The picture."""
-        found: Figure = self.module.figure(data, options)
-        return found
+        result: Figure = self.module.figure(data, options)
+        return result
 
     def chart(self, data: Any) -> Chart | None:
         """The interactive form, if the module has one."""
@@ -118,12 +118,12 @@ class FigureKind:
 @lru_cache(maxsize=1)
 def registry() -> dict[str, FigureKind]:
     """All figures by name, in the order in which reports show them."""
-    found = []
+    figure_kinds = []
     for entry in pkgutil.iter_modules(__path__):
         if not entry.name.startswith("_"):
-            found.append(FigureKind(entry.name, importlib.import_module(f"{__name__}.{entry.name}")))
-    found.sort(key=lambda kind: (kind.scope, kind.module.ORDER, kind.name))
-    return {kind.name: kind for kind in found}
+            figure_kinds.append(FigureKind(entry.name, importlib.import_module(f"{__name__}.{entry.name}")))
+    figure_kinds.sort(key=lambda kind: (kind.scope, kind.module.ORDER, kind.name))
+    return {kind.name: kind for kind in figure_kinds}
 
 
 def of_scope(scope: str) -> list[FigureKind]:

@@ -14,10 +14,10 @@ def groups(data: Campaign, labels: Sequence[str]) -> dict[str, list[str]]:
     """The labels of these rows by condition, in the order of the scenario; conditions without one are left
     out."""
     wanted = set(labels)
-    found = {
+    result = {
         title: [row.label for row in rows if row.label in wanted] for title, rows in data.conditions.items()
     }
-    return {title: own for title, own in found.items() if own}
+    return {title: own for title, own in result.items() if own}
 
 
 def scheme_of(data: Campaign, label: str) -> str:

@@ -29,13 +29,13 @@ def of_schemes(data: Campaign) -> dict[str, list[Any]]:
 
 
 def _of_schemes(data: Campaign) -> dict[str, list[Any]]:
-    found = {}
+    result = {}
     for scheme in data.schemes:
         runs = [run for run in data.of_scheme(scheme) if run.valid and run.record is not None]
         delays = [own for run in runs if len(own := of_run(run))]
         if delays:
-            found[scheme] = delays
-    return found
+            result[scheme] = delays
+    return result
 
 
 def absent(data: Campaign) -> str | None:

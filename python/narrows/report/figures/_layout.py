@@ -17,13 +17,13 @@ Place = tuple[float, float]
 
 def neighbours(nodes: Sequence[str], links: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """The neighbours of each node, in the order of the description, in both directions of links."""
-    found: dict[str, list[str]] = {node: [] for node in nodes}
+    result: dict[str, list[str]] = {node: [] for node in nodes}
     for link in links:
         ends = (str(link.get("from")), str(link.get("to")))
-        for one, other in (ends, ends[::-1]):
-            if one in found and other in found and other not in found[one]:
-                found[one].append(other)
-    return found
+        for text, other in (ends, ends[::-1]):
+            if text in result and other in result and other not in result[text]:
+                result[text].append(other)
+    return result
 
 
 def _farthest(start: str, near: Mapping[str, Sequence[str]], allowed: set[str]) -> list[str]:
@@ -50,11 +50,11 @@ def _spread(count: int, low: float, high: float) -> list[float]:
 
 
 def _around(nodes: Sequence[str], centre: Place, start: float, radius: Place) -> dict[str, Place]:
-    found = {}
+    around = {}
     for i, node in enumerate(nodes):
         angle = start - 2 * math.pi * i / len(nodes)
-        found[node] = (centre[0] + radius[0] * math.cos(angle), centre[1] + radius[1] * math.sin(angle))
-    return found
+        around[node] = (centre[0] + radius[0] * math.cos(angle), centre[1] + radius[1] * math.sin(angle))
+    return around
 
 
 _SIDES = {"left": 180.0, "right": 0.0, "top": 90.0, "bottom": 270.0, "up": 90.0, "down": 270.0}
@@ -69,41 +69,41 @@ def places(
     if not routers:
         return _without_routers(hosts, near)
     if len(routers) == 1:
-        found = {routers[0]: (0.5, 0.5)}
+        result = {routers[0]: (0.5, 0.5)}
         if set(hosts) <= set(_SIDES):  # named after where they belong
             for host in hosts:
                 angle = math.radians(_SIDES[host])
-                found[host] = (0.5 + 0.5 * math.cos(angle), 0.5 + 0.5 * math.sin(angle))
-            return found
-        return found | _around(hosts, (0.5, 0.5), math.pi, (0.5, 0.5))
+                result[host] = (0.5 + 0.5 * math.cos(angle), 0.5 + 0.5 * math.sin(angle))
+            return result
+        return result | _around(hosts, (0.5, 0.5), math.pi, (0.5, 0.5))
     row = _farthest(_farthest(routers[0], near, inner)[0], near, inner)
     if routers.index(row[0]) > routers.index(row[-1]):
         row.reverse()
-    found = {}
+    result = {}
     side = 0.2 if len(row) > 2 else 0.28
     for x, router in zip(_spread(len(row), side, 1 - side), row, strict=True):
-        found[router] = (x, 0.5)
-    rest = [router for router in routers if router not in found]
+        result[router] = (x, 0.5)
+    rest = [router for router in routers if router not in result]
     for index, router in enumerate(rest):  # off the longest way: above it, near what they are linked to
-        linked = [found[n][0] for n in near[router] if n in found]
-        found[router] = (sum(linked) / len(linked) if linked else 0.5, 0.8 if index % 2 == 0 else 0.2)
+        linked = [result[n][0] for n in near[router] if n in result]
+        result[router] = (sum(linked) / len(linked) if linked else 0.5, 0.8 if index % 2 == 0 else 0.2)
     own: dict[str, list[str]] = {}
     for host in hosts:
         home = next((n for n in near[host] if n in inner), row[0])
         own.setdefault(home, []).append(host)
     for router, mine in own.items():
-        x, y = found[router]
+        x, y = result[router]
         if router in (row[0], row[-1]):
             edge = 0.0 if router == row[0] else 1.0
             for level, host in zip(_spread(len(mine), 1.0, 0.0), mine, strict=True):
-                found[host] = (edge, level)
+                result[host] = (edge, level)
             continue
         above, below = mine[::2], mine[1::2]
         half = 0.42 / len(row)
         for group, level in ((above, 1.0), (below, 0.0)):
             for offset, host in zip(_spread(len(group), -half, half) if group else [], group, strict=True):
-                found[host] = (x + offset, level if y == 0.5 else y)
-    return found
+                result[host] = (x + offset, level if y == 0.5 else y)
+    return result
 
 
 def _without_routers(hosts: Sequence[str], near: Mapping[str, Sequence[str]]) -> dict[str, Place]:

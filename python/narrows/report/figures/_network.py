@@ -25,16 +25,16 @@ MOST_LINES = 26
 
 def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
     """Links with their way back: two ends and the link each way."""
-    found: list[tuple[str, str, Json | None, Json | None]] = []
+    pairs: list[tuple[str, str, Json | None, Json | None]] = []
     for link in network.get("links") or []:
         ends = (str(link.get("from")), str(link.get("to")))
-        for i, (one, other, there, back) in enumerate(found):
-            if ends == (other, one) and back is None:
-                found[i] = (one, other, there, link)
+        for i, (text, other, there, back) in enumerate(pairs):
+            if ends == (other, text) and back is None:
+                pairs[i] = (text, other, there, link)
                 break
         else:
-            found.append((*ends, link, None))
-    return found
+            pairs.append((*ends, link, None))
+    return pairs
 
 
 def _text(link: Json | None) -> str:
@@ -124,11 +124,13 @@ def figure(settings: Json, options: Options) -> Figure:
             for node, (x, y) in at.items()
         }
         drawn: set[frozenset[str]] = set()
-        for one, other, _, back in _pairs(network):
-            if frozenset((one, other)) in drawn:
+        for text, other, _, back in _pairs(network):
+            if frozenset((text, other)) in drawn:
                 continue
-            drawn.add(frozenset((one, other)))
-            _edge(axes, spot[one], spot[other], marks.get((one, other), ""), size, two_ways=back is not None)
+            drawn.add(frozenset((text, other)))
+            _edge(
+                axes, spot[text], spot[other], marks.get((text, other), ""), size, two_ways=back is not None
+            )
         for router in routers:
             _router(axes, spot[router], router, size)
         for host in hosts:
@@ -141,7 +143,7 @@ def figure(settings: Json, options: Options) -> Figure:
 def _gap(at: dict[str, _layout.Place], hosts: list[str]) -> float:
     """The smallest distance between two hosts side by side, as a share of the width."""
     pairs = [(at[a], at[b]) for i, a in enumerate(hosts) for b in hosts[:i]]
-    beside = [abs(one[0] - two[0]) for one, two in pairs if abs(one[1] - two[1]) < 0.2]
+    beside = [abs(pair[0] - two[0]) for pair, two in pairs if abs(pair[1] - two[1]) < 0.2]
     return min((gap for gap in beside if gap > 0.02), default=1.0)
 
 

@@ -40,9 +40,9 @@ def curve(runs: Sequence[Any]) -> tuple[Any, Any]:
     return quantiles_over_runs(runs, shares), shares
 
 
-def numbers_of(data: Campaign, found: Mapping[str, Sequence[Any]], column: str) -> Numbers:
+def numbers_of(data: Campaign, entry: Mapping[str, Sequence[Any]], column: str) -> Numbers:
     """One row per point of a curve, of the times in order of the runs of a row, by its label."""
-    curves = {label: curve(runs) for label, runs in found.items()}
+    curves = {label: curve(runs) for label, runs in entry.items()}
     labels = [label for label, (times, _) in curves.items() for _ in times]
     return _conditions.columns(
         data,
@@ -54,9 +54,9 @@ def numbers_of(data: Campaign, found: Mapping[str, Sequence[Any]], column: str) 
     )
 
 
-def counted(found: Mapping[str, Sequence[Any]], noun: str) -> str:
+def count_in_caption(entry: Mapping[str, Sequence[Any]], noun: str) -> str:
     """The sentence of a caption on how many things the curves are made of."""
-    counts = [sum(map(len, runs)) for runs in found.values()]
+    counts = [sum(map(len, runs)) for runs in entry.values()]
     low, high = min(counts), max(counts)
     many = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return f" A line has {many} {noun}{'s' if high != 1 else ''}."
@@ -79,12 +79,12 @@ class Times:
         """True if the measured rows of a run have such values under test."""
         return run.value("all", self.metric) is not None
 
-    def found(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
+    def collect(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
         """Per row: times in ms in order of each run, and how many have no end."""
         return data.keep(self.series, lambda: self._read(data))
 
     def _read(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
-        found = {}
+        result = {}
         for scheme in data.schemes:
             times: list[Any] = []
             endless = 0
@@ -99,12 +99,12 @@ class Times:
                 if len(ended := np.sort(taken[np.isfinite(taken)]) * 1e3):
                     times.append(ended)
             if times:
-                found[scheme] = (times, endless)
-        return found
+                result[scheme] = (times, endless)
+        return result
 
     def times(self, data: Campaign) -> dict[str, list[Any]]:
         """Times in ms in order of each run, by row."""
-        return {label: times for label, (times, _) in self.found(data).items()}
+        return {label: times for label, (times, _) in self.collect(data).items()}
 
     def numbers(self, data: Campaign) -> Numbers:
         """One row per point of a curve."""
@@ -112,27 +112,27 @@ class Times:
 
     def without_end(self, data: Campaign) -> str:
         """The rows with things that have no end, and how many: `cubic 2, reno 1`; of many rows the sum."""
-        counts = {scheme: count for scheme, (_, count) in self.found(data).items() if count}
+        counts = {scheme: count for scheme, (_, count) in self.collect(data).items() if count}
         if len(counts) <= _NAMED_ROWS:
             return ", ".join(f"{scheme} {count}" for scheme, count in counts.items())
         return f"{sum(counts.values())} of {len(counts)} rows, at most {max(counts.values())} of a row"
 
 
 def draw(
-    data: Campaign, options: Options, found: Mapping[str, Sequence[Any]], axis_labels: tuple[str, str]
+    data: Campaign, options: Options, entry: Mapping[str, Sequence[Any]], axis_labels: tuple[str, str]
 ) -> Figure:
     """The picture of the times (ms, in order) of the runs of rows, by label.
 
     The axis of times is logarithmic if they differ much.
     """
-    groups = _conditions.groups(data, list(found))
+    groups = _conditions.groups(data, list(entry))
     with paper_style(options):
         block = Block(list(groups), *axis_labels, 48.0 if len(groups) == 1 else 24.0)
         panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0)
         entries: dict[str, Any] = {}
         for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
             for label in labels:
-                style, (x, y) = _conditions.look(data, label), curve(found[label])
+                style, (x, y) = _conditions.look(data, label), curve(entry[label])
                 (line,) = axes.step(
                     np.append(x[:1], x),
                     np.append([0.0], y),
@@ -147,7 +147,7 @@ def draw(
                 )
                 entries.setdefault(_conditions.scheme_of(data, label), line)
         first = panels.axes[0][0]
-        ends = [(x[0], x[-1]) for x, _ in map(curve, found.values())]
+        ends = [(x[0], x[-1]) for x, _ in map(curve, entry.values())]
         low, high = float(min(low for low, _ in ends)), float(max(high for _, high in ends))
         if low > 0 and high > 20 * low:
             make_logarithmic(first, "x")

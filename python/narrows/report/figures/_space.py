@@ -24,30 +24,30 @@ def spaces(data: Campaign) -> list[tuple[Metric, list[Points]]]:
 
 
 def _spaces(data: Campaign) -> list[tuple[Metric, list[Points]]]:
-    found = []
+    spaces = []
     for name in METRICS:
         metric = data.metric(name)
         if metric is None:
             continue
         points = list(_of_sweep(data, metric) if is_sweep(data.folder) else _of_matrix(data, metric))
-        points = [one for one in points if any(len(set(values)) > 1 for values in one.values.values())]
+        points = [point for point in points if any(len(set(values)) > 1 for values in point.values.values())]
         if points:
-            found.append((metric, points))
-    return found
+            spaces.append((metric, points))
+    return spaces
 
 
 def _of_sweep(data: Campaign, metric: Metric) -> Iterator[Points]:
     folder = SweepFolder.read(data.folder)
     scale = metric.show_scale
-    for one in points_of(folder, metric.name):
+    for points in points_of(folder, metric.name):
         values = {}
         for parameter in folder.parameters:
             factor, unit = _SHOWN.get(parameter["kind"], (1, ""))
-            given = one.values[parameter["name"]]
+            given = points.values[parameter["name"]]
             title = f"{parameter['label']} ({unit})" if unit else parameter["label"]
             numbers = parameter["kind"] not in ("text", "flag")
             values[title] = [value * factor for value in given] if numbers else list(map(str, given))
-        yield Points(one.scheme, values, one.metric * scale)
+        yield Points(points.scheme, values, points.metric * scale)
 
 
 def _of_matrix(data: Campaign, metric: Metric) -> Iterator[Points]:
@@ -68,4 +68,4 @@ def _of_matrix(data: Campaign, metric: Metric) -> Iterator[Points]:
             placed = numeric(texts)
             title = f"{name} ({placed[1]})" if placed and placed[1] else name
             values[title] = list(placed[0]) if placed else texts
-        yield Points(base, values, np.array([median_over_runs(samples[one]) for one in labels]))
+        yield Points(base, values, np.array([median_over_runs(samples[text]) for text in labels]))

@@ -30,43 +30,43 @@ class Samples:
     axis: str
     noun: str
 
-    def found(self, run: Run) -> list[tuple[Style, int, Any, Any]]:
+    def collect(self, run: Run) -> list[tuple[Style, int, Any, Any]]:
         """Style, number, times and values of every flow whose sender reports the quantity."""
         states = run.states
         styles = run.styles_of(run.tested)
-        found = []
+        pairs = []
         for flow, style in zip(run.tested, styles, strict=True):
             series = states.get(flow.number)
             if series is None or self.source not in series:
                 continue
             time, value = floats(series["time_s"]), floats(series[self.source]) * self.scale
             if np.any(np.isfinite(value)):
-                found.append((style, flow.number, time, value))
-        return found
+                pairs.append((style, flow.number, time, value))
+        return pairs
 
     def absent(self, run: Run) -> str | None:
         """Not all schemes know the quantity."""
-        return None if self.found(run) else f"No sender of this run reported {self.noun}."
+        return None if self.collect(run) else f"No sender of this run reported {self.noun}."
 
     def numbers(self, run: Run) -> Numbers:
         """One row per sample."""
-        found = self.found(run)
+        pairs = self.collect(run)
         return {
-            "flow": [number for _, number, time, _ in found for _ in range(len(time))],
-            "time_s": np.concatenate([t for _, _, t, _ in found] or [np.zeros(0)]),
-            self.column: np.concatenate([v for _, _, _, v in found] or [np.zeros(0)]),
+            "flow": [number for _, number, time, _ in pairs for _ in range(len(time))],
+            "time_s": np.concatenate([t for _, _, t, _ in pairs] or [np.zeros(0)]),
+            self.column: np.concatenate([v for _, _, _, v in pairs] or [np.zeros(0)]),
         }
 
-    def sampled(self, run: Run) -> str:
+    def sampling_note(self, run: Run) -> str:
         """`, sampled every 10 ms`, if the record has it."""
         sample = run.settings.get("sample_ns")
         return f", sampled every {units.span(float(sample))}" if sample else ""
 
     def figure(self, run: Run, options: Options) -> Figure:
         """One line per flow, with markers against confusion."""
-        found = self.found(run)
+        pairs = self.collect(run)
         with over_time(options, 38.0, run.duration_s, run.change_times_s, self.axis) as plot:
-            for index, (style, _, times, values) in enumerate(found):
+            for index, (style, _, times, values) in enumerate(pairs):
                 time, value = thin(times, values, POINTS_ON_PAPER)
                 every = max(1, len(time) // 12)
                 (line,) = plot.axes.plot(
@@ -79,7 +79,7 @@ class Samples:
                     markersize=3.4,
                     markeredgecolor="white",
                     markeredgewidth=0.4,
-                    markevery=(index * every // max(1, len(found)), every),
+                    markevery=(index * every // max(1, len(pairs)), every),
                 )
                 plot.show(line, style.label, value)
         return plot.figure
@@ -87,7 +87,7 @@ class Samples:
     def chart(self, run: Run) -> dict[str, Any]:
         """The interactive form."""
         made = Chart(self.axis, run.change_times_s)
-        for style, _, times, values in self.found(run):
+        for style, _, times, values in self.collect(run):
             time, value = thin(times, values, int(run.detail * POINTS_ON_PAGE))
             made.xs.append(time)
             made.add(style.label, "line", value, style)

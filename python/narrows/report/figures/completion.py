@@ -28,7 +28,7 @@ def absent(data: Campaign) -> str | None:
     kept = {run.settings.get("transfers", "all") for run in data.runs}
     if "all" not in kept:
         return "The record keeps no single transfers (key transfers of the scenario)."
-    return None if TRANSFERS.found(data) else "No transfer was completed in a valid run."
+    return None if TRANSFERS.collect(data) else "No transfer was completed in a valid run."
 
 
 def numbers(data: Campaign) -> Numbers:
@@ -45,7 +45,9 @@ def caption(data: Campaign) -> str:
     )
     if missing := TRANSFERS.without_end(data):
         text += f" Transfers that were not complete at the end are not shown: {missing}."
-    return text + _shares.counted(TRANSFERS.times(data), "transfer") + _conditions.says_conditions(data)
+    return (
+        text + _shares.count_in_caption(TRANSFERS.times(data), "transfer") + _conditions.says_conditions(data)
+    )
 
 
 def figure(data: Campaign, options: Options) -> Figure:

@@ -79,10 +79,10 @@ def figure(run: Run, options: Options) -> Figure:
         styles = [style for _, style in pairs]
         drawn = []
         for index, (flow, style) in enumerate(pairs):
-            found = points.get(flow.number)
-            if found is None or not len(found["time_s"]):
+            result = points.get(flow.number)
+            if result is None or not len(result["time_s"]):
                 continue
-            time, delay = floats(found["time_s"]), floats(found["delay_ms"])
+            time, delay = floats(result["time_s"]), floats(result["delay_ms"])
             drawn.append((time, delay, np.full(len(time), index)))
             if flow.background:
                 if style.label not in plot.labels:
@@ -130,10 +130,10 @@ def chart(run: Run) -> dict[str, Any] | None:
         return None
     made = Chart("one-way delay (ms)", run.change_times_s)
     for flow, style in _styles(run):
-        found = points.get(flow.number)
-        if found is None or not len(found["time_s"]):
+        result = points.get(flow.number)
+        if result is None or not len(result["time_s"]):
             continue
-        made.xs.append(floats(found["time_s"]))
+        made.xs.append(floats(result["time_s"]))
         label = f"{flow.label} (background)" if flow.background else flow.label
-        made.add(label, "points", floats(found["delay_ms"]), style)
+        made.add(label, "points", floats(result["delay_ms"]), style)
     return made.document()

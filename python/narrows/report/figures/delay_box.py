@@ -35,11 +35,11 @@ def absent(data: Campaign) -> str | None:
 
 def numbers(data: Campaign) -> Numbers:
     """One row per scheme and condition."""
-    found = _delays.of_schemes(data)
-    shown: dict[str, Any] = {"packets": [sum(map(len, runs)) for runs in found.values()]}
-    tables = [_quantiles(runs) for runs in found.values()]
+    result = _delays.of_schemes(data)
+    shown: dict[str, Any] = {"packets": [sum(map(len, runs)) for runs in result.values()]}
+    tables = [_quantiles(runs) for runs in result.values()]
     shown |= {name: [float(table[place]) for table in tables] for place, name in enumerate(_QUANTILES)}
-    return _conditions.columns(data, list(found), shown)
+    return _conditions.columns(data, list(result), shown)
 
 
 def caption(data: Campaign) -> str:
@@ -58,9 +58,9 @@ def caption(data: Campaign) -> str:
 
 def figure(data: Campaign, options: Options) -> Figure:
     """A box per scheme, one below the other, a panel per condition."""
-    found = _delays.of_schemes(data)
-    groups = _conditions.groups(data, list(found))
-    schemes = list(dict.fromkeys(_conditions.scheme_of(data, label) for label in found))
+    result = _delays.of_schemes(data)
+    groups = _conditions.groups(data, list(result))
+    schemes = list(dict.fromkeys(_conditions.scheme_of(data, label) for label in result))
     with paper_style(options):
         names, row_mm = rows_of_names(schemes, options, 0.4 if len(groups) == 1 else 0.25)
         high = max(row_mm * len(schemes), 8.0)
@@ -79,11 +79,11 @@ def figure(data: Campaign, options: Options) -> Figure:
                 _box(
                     axes,
                     schemes.index(_conditions.scheme_of(data, label)),
-                    found[label],
+                    result[label],
                     _conditions.look(data, label),
                 )
             axes.grid(visible=False, axis="y")
-            _set_ends(axes, [found[label] for label in labels])
+            _set_ends(axes, [result[label] for label in labels])
         first = panels.axes[0][0]
         first.set_yticks(range(len(schemes)), names)
         first.set_ylim(len(schemes) - 0.5, -0.5)
@@ -99,7 +99,7 @@ def _quantiles(runs: Sequence[Any]) -> Any:
 def _set_ends(axes: Axes, rows: list[list[Any]]) -> None:
     """The axis of delays of a panel: from zero, or logarithmic where they differ much."""
     tables = [_quantiles(runs) for runs in rows]
-    smallest, largest = min(float(one[0]) for one in tables), max(float(one[-1]) for one in tables)
+    smallest, largest = min(float(table[0]) for table in tables), max(float(table[-1]) for table in tables)
     if smallest > 0 and largest > 20 * smallest:
         make_logarithmic(axes, "x")
     elif smallest >= 0:

@@ -35,7 +35,11 @@ def caption(data: Campaign) -> str:
         "Share of the packets whose one-way delay was no longer than the value on the axis; further left is "
         "better. Medians over the valid runs of what a share of a run's packets did not exceed."
     )
-    return text + _shares.counted(_delays.of_schemes(data), "packet") + _conditions.says_conditions(data)
+    return (
+        text
+        + _shares.count_in_caption(_delays.of_schemes(data), "packet")
+        + _conditions.says_conditions(data)
+    )
 
 
 def figure(data: Campaign, options: Options) -> Figure:

@@ -35,19 +35,19 @@ def absent(data: Campaign) -> str | None:
 
 def _rows(data: Campaign) -> list[tuple[str, str, str, float]]:
     """Scheme, metric, parameter or pair of them, and share."""
-    found = []
+    rows = []
     for metric, points in spaces(data):
-        for one in points:
-            known = effects(one)
+        for point in points:
+            known = effects(point)
             plain = {name: name.partition(" (")[0] for name in known.main}
-            found += [(one.scheme, metric.name, plain[name], share) for name, share in known.main.items()]
+            rows += [(point.scheme, metric.name, plain[name], share) for name, share in known.main.items()]
             pairs = sorted(known.pairs.items(), key=lambda pair: -pair[1])[:MOST_PAIRS]
-            found += [
-                (one.scheme, metric.name, f"{plain[first]} with {plain[second]}", share)
+            rows += [
+                (point.scheme, metric.name, f"{plain[first]} with {plain[second]}", share)
                 for (first, second), share in pairs
                 if share >= LEAST
             ]
-    return found
+    return rows
 
 
 def numbers(data: Campaign) -> Numbers:
@@ -77,7 +77,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     entries: dict[str, Any] = {}
     with paper_style(options):
         own = {
-            metric: {(scheme, effect): share for scheme, one, effect, share in rows if one == metric}
+            metric: {(scheme, effect): share for scheme, text, effect, share in rows if text == metric}
             for metric in metrics
         }
         orders = {metric: _in_order(own[metric], schemes) for metric in metrics}
@@ -120,5 +120,5 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 def _in_order(own: dict[tuple[str, str], float], schemes: list[str]) -> list[str]:
     """Effects with the largest first; those of single parameters before those of pairs."""
-    most = {effect: max(own.get((one, effect), 0.0) for one in schemes) for _, effect in own}
+    most = {effect: max(own.get((scheme, effect), 0.0) for scheme in schemes) for _, effect in own}
     return sorted(most, key=lambda effect: (" with " in effect, -most[effect]))

@@ -38,20 +38,20 @@ def _scales(data: Campaign, kind: str) -> dict[str, float]:
     }
 
 
-def _found(data: Campaign) -> list[tuple[str, str, float, float, float, float, int]]:
+def _rows(data: Campaign) -> list[tuple[str, str, float, float, float, float, int]]:
     """Kind, scheme, window (s), median, smallest, largest and number of the valid runs."""
     return data.keep("fairness_scales", lambda: _read(data))
 
 
 def _read(data: Campaign) -> list[tuple[str, str, float, float, float, float, int]]:
-    found = []
+    pairs = []
     for kind in _KINDS:
         for name, window in _scales(data, kind).items():
             for scheme in data.schemes:
                 of_runs = (run.value("all", name) for run in data.of_scheme(scheme) if run.valid)
                 values = [float(value) for value in of_runs if value is not None]
                 if values:
-                    found.append(
+                    pairs.append(
                         (
                             kind,
                             scheme,
@@ -62,22 +62,22 @@ def _read(data: Campaign) -> list[tuple[str, str, float, float, float, float, in
                             len(values),
                         )
                     )
-    return found
+    return pairs
 
 
 def absent(data: Campaign) -> str | None:
     """Needs several flows and runs of several windows."""
-    windows = {row[2] for row in _found(data)}
+    windows = {row[2] for row in _rows(data)}
     return None if len(windows) > 1 else "No valid run is long enough for windows of two lengths."
 
 
 def numbers(data: Campaign) -> Numbers:
     """One row per kind, scheme and window."""
-    found = _found(data)
+    pairs = _rows(data)
     names = ("window_s", "median", "min", "max", "runs")
-    shown: dict[str, list[Any]] = {"metric": [row[0] for row in found]}
-    shown |= {name: [row[place] for row in found] for place, name in enumerate(names, 2)}
-    return _conditions.columns(data, [row[1] for row in found], shown)
+    shown: dict[str, list[Any]] = {"metric": [row[0] for row in pairs]}
+    shown |= {name: [row[place] for row in pairs] for place, name in enumerate(names, 2)}
+    return _conditions.columns(data, [row[1] for row in pairs], shown)
 
 
 def caption(data: Campaign) -> str:
@@ -91,9 +91,9 @@ def caption(data: Campaign) -> str:
 
 def figure(data: Campaign, options: Options) -> Figure:
     """A block for each of the two, a panel per condition."""
-    found = _found(data)
-    kinds = [kind for kind in _KINDS if any(row[0] == kind for row in found)]
-    groups = _conditions.groups(data, list(dict.fromkeys(row[1] for row in found)))
+    pairs = _rows(data)
+    kinds = [kind for kind in _KINDS if any(row[0] == kind for row in pairs)]
+    groups = _conditions.groups(data, list(dict.fromkeys(row[1] for row in pairs)))
     entries: dict[str, Any] = {}
     with paper_style(options):
         high = 42.0 if len(groups) == 1 else 24.0
@@ -102,13 +102,13 @@ def figure(data: Campaign, options: Options) -> Figure:
         for row, kind in zip(panels.axes, kinds, strict=True):
             for axes, labels in zip(row, groups.values(), strict=True):
                 for label in labels:
-                    own = sorted(one[2:6] for one in found if one[:2] == (kind, label))
+                    own = sorted(pair[2:6] for pair in pairs if pair[:2] == (kind, label))
                     if own:
                         line = _line(axes, own, _conditions.look(data, label))
                         entries.setdefault(_conditions.scheme_of(data, label), line)
-            windows = windows_of(found, kind)
+            windows = windows_of(pairs, kind)
             row[0].set_xscale("log")
-            row[0].set_xticks(windows, [units.trimmed(w) for w in windows], minor=False)
+            row[0].set_xticks(windows, [units.trim(w) for w in windows], minor=False)
             row[0].xaxis.minorticks_off()
             # Once all panels have their data: before, what comes later would be cut.
             if kind == "jain":
@@ -140,6 +140,6 @@ def _line(axes: Any, rows: list[tuple[float, float, float, float]], style: Style
     return bars.lines[0]
 
 
-def windows_of(found: list[tuple[str, str, float, float, float, float, int]], kind: str) -> list[float]:
+def windows_of(pairs: list[tuple[str, str, float, float, float, float, int]], kind: str) -> list[float]:
     """The windows that a kind has values of, in order."""
-    return sorted({row[2] for row in found if row[0] == kind})
+    return sorted({row[2] for row in pairs if row[0] == kind})

@@ -24,7 +24,7 @@ def absent(data: Campaign) -> str | None:
     """Most schemes carry bytes, not frames."""
     if not any(map(FRAMES.has, data.runs)):
         return "No scheme of this campaign sent frames of video."
-    return None if FRAMES.found(data) else "No frame arrived whole in a valid run."
+    return None if FRAMES.collect(data) else "No frame arrived whole in a valid run."
 
 
 def numbers(data: Campaign) -> Numbers:
@@ -41,7 +41,7 @@ def caption(data: Campaign) -> str:
     )
     if lost := FRAMES.without_end(data):
         text += f" Frames that were never whole are not shown: {lost}."
-    return text + _shares.counted(FRAMES.times(data), "frame") + _conditions.says_conditions(data)
+    return text + _shares.count_in_caption(FRAMES.times(data), "frame") + _conditions.says_conditions(data)
 
 
 def figure(data: Campaign, options: Options) -> Figure:

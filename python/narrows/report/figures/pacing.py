@@ -17,4 +17,4 @@ absent, numbers, figure, chart = SAMPLES.absent, SAMPLES.numbers, SAMPLES.figure
 
 def caption(run: Run) -> str:
     """The caption."""
-    return f"Rate at which each sender spaces its packets{SAMPLES.sampled(run)}."
+    return f"Rate at which each sender spaces its packets{SAMPLES.sampling_note(run)}."

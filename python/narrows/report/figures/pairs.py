@@ -37,36 +37,36 @@ def _names(data: Campaign) -> dict[str, list[str]]:
 
 def _rates(run: Run, names: dict[str, list[str]]) -> dict[str, list[float]] | None:
     """Throughputs of the flows (bit/s) by scheme in a run of one scheme or two."""
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     called = names.get(run.scheme) or [flow.scheme for flow in run.tested]
     for flow, scheme in zip(run.tested, called, strict=False):
         value = run.value(str(flow.number), "throughput_bps")
         if value is None:
             return None
-        found.setdefault(scheme, []).append(float(value))
-    return found if len(found) < 3 else None
+        result.setdefault(scheme, []).append(float(value))
+    return result if len(result) < 3 else None
 
 
 def _valid(data: Campaign) -> dict[str, list[dict[str, list[float]]]]:
     """Per condition the throughputs of the valid runs."""
-    names, found = _names(data), {}
+    names, result = _names(data), {}
     for title, labels in _conditions.groups(data, data.schemes).items():
         runs = [run for label in labels for run in data.of_scheme(label) if run.valid]
-        found[title] = [rates for run in runs if (rates := _rates(run, names))]
-    return found
+        result[title] = [rates for run in runs if (rates := _rates(run, names))]
+    return result
 
 
-def _found(runs: list[dict[str, list[float]]]) -> dict[Pair, list[float]]:
+def _collect(runs: list[dict[str, list[float]]]) -> dict[Pair, list[float]]:
     """Per pair (row, column) the share that a flow of the row's scheme has of one of each, in every run."""
-    found: dict[Pair, list[float]] = {}
+    result: dict[Pair, list[float]] = {}
     for rates in runs:
         means = {scheme: sum(values) / len(values) for scheme, values in rates.items()}
         if len(means) < 2 or sum(means.values()) <= 0:
             continue
         one, other = means
         for row, column in ((one, other), (other, one)):
-            found.setdefault((row, column), []).append(means[row] / sum(means.values()))
-    return found
+            result.setdefault((row, column), []).append(means[row] / sum(means.values()))
+    return result
 
 
 def _harm(runs: list[dict[str, list[float]]]) -> dict[Pair, float]:
@@ -90,19 +90,21 @@ def _harm(runs: list[dict[str, list[float]]]) -> dict[Pair, float]:
     }
 
 
-def _shown(data: Campaign) -> dict[str, tuple[dict[Pair, list[float]], dict[Pair, float]]]:
+def _shares_by_condition(data: Campaign) -> dict[str, tuple[dict[Pair, list[float]], dict[Pair, float]]]:
     """Shares and harm by condition, where there are pairs."""
-    found = {title: (_found(runs), _harm(runs)) for title, runs in _valid(data).items()}
+    result = {title: (_collect(runs), _harm(runs)) for title, runs in _valid(data).items()}
     return {
         title: (shares, harm)
-        for title, (shares, harm) in found.items()
+        for title, (shares, harm) in result.items()
         if len(shares) > 2 or (shares and any(pair in harm for pair in shares))
     }
 
 
 def absent(data: Campaign) -> str | None:
     """Needs runs that mix two schemes: those of two pairs, or of one whose schemes ran alone too."""
-    return None if _shown(data) else "Fewer than two pairs of schemes share a path in valid runs."
+    return (
+        None if _shares_by_condition(data) else "Fewer than two pairs of schemes share a path in valid runs."
+    )
 
 
 def numbers(data: Campaign) -> Numbers:
@@ -110,11 +112,11 @@ def numbers(data: Campaign) -> Numbers:
     columns: dict[str, list[Any]] = {
         name: [] for name in ("condition", "scheme", "beside", "share", "min", "max", "harm", "runs")
     }
-    for title, (found, harm) in _shown(data).items():
-        for pair in dict.fromkeys([*found, *harm]):
-            shares = found.get(pair) or [np.nan]
+    for title, (result, harm) in _shares_by_condition(data).items():
+        for pair in dict.fromkeys([*result, *harm]):
+            shares = result.get(pair) or [np.nan]
             row = (title, *pair, median_over_runs(shares), min(shares), max(shares), harm.get(pair, np.nan))
-            for name, value in zip(columns, (*row, len(found.get(pair, ()))), strict=True):
+            for name, value in zip(columns, (*row, len(result.get(pair, ()))), strict=True):
                 columns[name].append(value)
     if len(data.conditions) < 2:
         del columns["condition"]
@@ -127,7 +129,7 @@ def caption(data: Campaign) -> str:
         "Share in per cent that a flow of the scheme in the row gets beside one of the scheme in the column: "
         "50 is an equal share, and more is taken from the other. Medians of the valid runs."
     )
-    if any(harm for _, harm in _shown(data).values()):
+    if any(harm for _, harm in _shares_by_condition(data).values()):
         text += (
             " Harm in per cent is the part of its throughput alone that the scheme in the row loses beside"
             " the one in the column; beside itself it is what two of its flows do to each other."
@@ -140,16 +142,16 @@ def figure(data: Campaign, options: Options) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    shown = _shown(data)
-    present = {name for found, harm in shown.values() for pair in (*found, *harm) for name in pair}
+    shown = _shares_by_condition(data)
+    present = {name for result, harm in shown.values() for pair in (*result, *harm) for name in pair}
     schemes = [s for s in _in_order(data) if s in present]
     # Lightness rises or falls from one end to the other, so that the maps can be read in grey.
     ends = LinearSegmentedColormap.from_list("shares", ["#4a2373", "#a5799f", "#e8b86a", "#fff3d9"])
     worse = LinearSegmentedColormap.from_list("harm", ["#f4f1ec", "#b98bb8", "#4a2373"])
     scale = Normalize(0, 100)
     shares = {
-        title: {pair: median_over_runs(values) for pair, values in found.items()}
-        for title, (found, _) in shown.items()
+        title: {pair: median_over_runs(values) for pair, values in result.items()}
+        for title, (result, _) in shown.items()
     }
     maps = [("share of (%)", shares, ends, False)]
     if any(harm for _, harm in shown.values()):

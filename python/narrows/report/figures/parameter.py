@@ -52,7 +52,7 @@ def points(data: Campaign) -> list[Point]:
 
 def _read(data: Campaign) -> list[Point]:
     rows = matrix_rows(data)
-    found = []
+    points = []
     for label in data.schemes:
         base, values = rows.get(label, ("", {}))
         if not values:
@@ -63,14 +63,14 @@ def _read(data: Campaign) -> list[Point]:
             samples = [float(value) for value in values_of_runs if value is not None]
             if metric is not None and samples:
                 scale = metric.show_scale
-                found.append(Point(base, values, name, tuple(value * scale for value in samples)))
-    return found
+                points.append(Point(base, values, name, tuple(value * scale for value in samples)))
+    return points
 
 
-def _axis(found: list[Point]) -> str | None:
+def _axis(points: list[Point]) -> str | None:
     """The parameter with the most values lies on the axis; of equals the first."""
-    keys = list(dict.fromkeys(key for point in found for key in point.values))
-    counted = {key: len({point.values.get(key) for point in found}) for key in keys}
+    keys = list(dict.fromkeys(key for point in points for key in point.values))
+    counted = {key: len({point.values.get(key) for point in points}) for key in keys}
     best = max(keys, key=lambda key: counted[key], default=None)
     return best if best is not None and counted[best] > 1 else None
 
@@ -82,15 +82,15 @@ def numeric(texts: list[str]) -> tuple[list[float], str] | None:
     first = {text.split()[0] for text in texts}
     if len(first) == 1 and all(len(text.split()) > 2 for text in texts):  # `droptail 1 bdp`, `droptail 2 bdp`
         texts = [text.split(maxsplit=1)[1] for text in texts]
-    found = []
+    quantities = []
     for text in texts:
         try:
-            found.append(parse(text))
+            quantities.append(parse(text))
         except QuantityError:
             break
-    if len(found) == len(texts) and len({quantity.kind for quantity in found}) == 1:
-        factor, unit = SHOWN.get(found[0].kind, (1, found[0].kind))
-        return [float(quantity.value) * factor for quantity in found], unit
+    if len(quantities) == len(texts) and len({quantity.kind for quantity in quantities}) == 1:
+        factor, unit = SHOWN.get(quantities[0].kind, (1, quantities[0].kind))
+        return [float(quantity.value) * factor for quantity in quantities], unit
     try:
         return [float(text) for text in texts], ""
     except ValueError:
@@ -106,42 +106,42 @@ def absent(data: Campaign) -> str | None:
 
 def numbers(data: Campaign) -> Numbers:
     """One row per scheme, cell of the matrix and metric, with the ends that are drawn."""
-    found = points(data)
-    keys = list(dict.fromkeys(key for point in found for key in point.values))
-    spreads = [spread_of(summarise(point.samples)) for point in found]
+    result = points(data)
+    keys = list(dict.fromkeys(key for point in result for key in point.values))
+    spreads = [spread_of(summarise(point.samples)) for point in result]
     return {
-        "scheme": [point.scheme for point in found],
-        **{key: [point.values.get(key) for point in found] for key in keys},
-        "metric": [point.metric for point in found],
-        "unit": [unit_of(data.quantity(point.metric)) for point in found],
-        "median": [median_over_runs(point.samples) for point in found],
+        "scheme": [point.scheme for point in result],
+        **{key: [point.values.get(key) for point in result] for key in keys},
+        "metric": [point.metric for point in result],
+        "unit": [unit_of(data.quantity(point.metric)) for point in result],
+        "median": [median_over_runs(point.samples) for point in result],
         "low": [spread.low for spread in spreads],
         "high": [spread.high for spread in spreads],
-        "runs": [len(point.samples) for point in found],
+        "runs": [len(point.samples) for point in result],
     }
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    found = points(data)
+    result = points(data)
     text = (
-        f"Medians of the valid runs against {_axis(found)}; bars are 95 % intervals of the median, below 6 "
+        f"Medians of the valid runs against {_axis(result)}; bars are 95 % intervals of the median, below 6 "
         "runs the smallest and largest."
     )
-    others = [key for key in dict.fromkeys(k for p in found for k in p.values) if key != _axis(found)]
+    others = [key for key in dict.fromkeys(k for p in result for k in p.values) if key != _axis(result)]
     return text + (f" A panel for each value of {' and '.join(others)}." if others else "")
 
 
 def figure(data: Campaign, options: Options) -> Figure:
     """A block per metric, a panel per combination of the other parameters."""
-    found = points(data)
-    axis = _axis(found)
+    result = points(data)
+    axis = _axis(result)
     assert axis is not None
-    metrics = [name for name in METRICS if any(point.metric == name for point in found)]
-    texts = list(dict.fromkeys(point.values[axis] for point in found if axis in point.values))
+    metrics = [name for name in METRICS if any(point.metric == name for point in result)]
+    texts = list(dict.fromkeys(point.values[axis] for point in result if axis in point.values))
     placed = numeric(texts)
     at = dict(zip(texts, placed[0] if placed else range(len(texts)), strict=True))
-    groups = list(dict.fromkeys(_others(point, axis) for point in found))
+    groups = list(dict.fromkeys(_others(point, axis) for point in result))
     titles = _titles(groups)
     label = f"{axis} ({placed[1]})" if placed and placed[1] else axis
     entries: dict[str, Any] = {}
@@ -149,11 +149,11 @@ def figure(data: Campaign, options: Options) -> Figure:
         high = 42.0 if len(groups) == 1 else 27.0
         blocks = []
         for metric in metrics:
-            blocks.append(Block(titles, label, named(data.quantity(metric)), high))
+            blocks.append(Block(titles, label, axis_name(data.quantity(metric)), high))
         panels = Panels(options, blocks, least_mm=20.0, narrowest_mm=17.0)
         for row, metric in zip(panels.axes, metrics, strict=True):
             for axes, group in zip(row, groups, strict=True):
-                own = [p for p in found if p.metric == metric and _others(p, axis) == group]
+                own = [p for p in result if p.metric == metric and _others(p, axis) == group]
                 for scheme in dict.fromkeys(point.scheme for point in own):
                     mine = sorted((at[p.values[axis]], p.samples) for p in own if p.scheme == scheme)
                     entries.setdefault(scheme, _line(axes, mine, data.styles[scheme]))
@@ -166,7 +166,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     return panels.figure
 
 
-def named(metric: Quantity) -> str:
+def axis_name(metric: Quantity) -> str:
     """A metric with its unit, as axes name it."""
     unit = unit_of(metric)
     return f"{metric.label} ({unit})" if unit else metric.label
@@ -213,7 +213,7 @@ def _ticks(axes: Any, at: dict[str, float], is_numeric: bool, room_mm: float, op
         if places[0] > 0 and places[-1] > 8 * places[0]:
             axes.set_xscale("log")
         if len(places) <= 8:
-            axes.set_xticks(places, [units.trimmed(value) for value in places], minor=False)
+            axes.set_xticks(places, [units.trim(value) for value in places], minor=False)
             axes.xaxis.minorticks_off()
         elif axes.get_xscale() == "log":
             make_logarithmic(axes, "x")

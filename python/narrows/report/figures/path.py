@@ -40,12 +40,12 @@ def absent(data: Campaign) -> str | None:
 def _lanes(network: Json, options: Options) -> list[tuple[str, list[Json], bool]]:
     """Rows of boxes: direction, elements, whether the row continues in the next one."""
     room = max(1, int((options.width_mm - 2 * _HOST - 14) // (_BOX[0] + 4)))
-    found = []
+    lanes = []
     for direction in ("forward", "backward"):
         elements = network.get(direction) or []
         rows = [elements[i : i + room] for i in range(0, len(elements), room)] or [[]]
-        found += [(direction, row, i + 1 < len(rows)) for i, row in enumerate(rows)]
-    return found
+        lanes += [(direction, row, i + 1 < len(rows)) for i, row in enumerate(rows)]
+    return lanes
 
 
 def numbers(data: Campaign) -> Numbers:

@@ -20,7 +20,7 @@ SCOPE = "run"
 ORDER = 70
 
 
-def _found(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
+def _players(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
     """Each flow under test that is a player, with when it began in s."""
     played = of_run(run.folder, run.settings)
     styles = run.styles_of(run.tested)
@@ -32,16 +32,16 @@ def _found(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
     ]
 
 
-def _steps(begin_s: float, one: Playback) -> tuple[Any, Any]:
+def _steps(begin_s: float, playback: Playback) -> tuple[Any, Any]:
     """When segments arrived, and their bitrates; the last lasts until the end."""
-    times = [begin_s + at / 1e9 for at, *_ in one.segments]
-    rates = [bitrate / 1e6 for _, _, bitrate, _ in one.segments]
-    return np.array([*times, begin_s + one.end_ns / 1e9]), np.array([*rates, rates[-1]])
+    times = [begin_s + at / 1e9 for at, *_ in playback.segments]
+    rates = [bitrate / 1e6 for _, _, bitrate, _ in playback.segments]
+    return np.array([*times, begin_s + playback.end_ns / 1e9]), np.array([*rates, rates[-1]])
 
 
-def _stands(begin_s: float, one: Playback) -> list[tuple[float, float]]:
+def _stands(begin_s: float, playback: Playback) -> list[tuple[float, float]]:
     """When the picture was not there: before it first moved, and in each stall."""
-    spans = [(0, one.end_ns if one.moved_ns is None else one.moved_ns), *one.stalls]
+    spans = [(0, playback.end_ns if playback.moved_ns is None else playback.moved_ns), *playback.stalls]
     return [(begin_s + begin / 1e9, begin_s + end / 1e9) for begin, end in spans]
 
 
@@ -54,16 +54,16 @@ def absent(run: Run) -> str | None:
     """Why there is nothing to draw."""
     if not concerns(run):
         return "No flow of this run is a player of video."
-    return None if _found(run) else "No segment of a film arrived."
+    return None if _players(run) else "No segment of a film arrived."
 
 
 def numbers(run: Run) -> Numbers:
     """A row per segment, with its bitrate, and per time in which the picture stood, with its length."""
     rows: list[tuple[int, float, float, float]] = []
-    for flow, _, begin_s, one in _found(run):
-        times, rates = _steps(begin_s, one)
+    for flow, _, begin_s, playback in _players(run):
+        times, rates = _steps(begin_s, playback)
         rows += [(flow.number, at, rate, np.nan) for at, rate in zip(times[:-1], rates[:-1], strict=True)]
-        rows += [(flow.number, at, np.nan, end - at) for at, end in _stands(begin_s, one)]
+        rows += [(flow.number, at, np.nan, end - at) for at, end in _stands(begin_s, playback)]
     names = ("flow", "time_s", "bitrate_mbps", "stood_s")
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
@@ -78,14 +78,14 @@ def caption(_run: Run) -> str:
 
 def figure(run: Run, options: Options) -> Figure:
     """A line of steps per player, and its bars at the foot."""
-    found = _found(run)
+    pairs = _players(run)
     with over_time(options, 42.0, run.duration_s, run.change_times_s, "bitrate (Mbit/s)") as plot:
-        most = max(float(np.max(_steps(begin_s, one)[1])) for _, _, begin_s, one in found)
-        for place, (_, style, begin_s, one) in enumerate(found):
-            times, rates = _steps(begin_s, one)
+        most = max(float(np.max(_steps(begin_s, playback)[1])) for _, _, begin_s, playback in pairs)
+        for place, (_, style, begin_s, playback) in enumerate(pairs):
+            times, rates = _steps(begin_s, playback)
             (line,) = plot.axes.step(times, rates, where="post", color=style.color, linewidth=1.0)
             plot.axes.plot(times[:-1], rates[:-1], ".", color=style.color, markersize=3.0)
-            spans = [(begin, end - begin) for begin, end in _stands(begin_s, one)]
+            spans = [(begin, end - begin) for begin, end in _stands(begin_s, playback)]
             plot.axes.broken_barh(
                 spans, (0.035 * most * place, 0.03 * most), facecolors=style.color, linewidth=0
             )
@@ -96,12 +96,12 @@ def figure(run: Run, options: Options) -> Figure:
 def chart(run: Run) -> dict[str, Any]:
     """The interactive form, in which the bars are lines at zero."""
     made = Chart("bitrate (Mbit/s)", run.change_times_s)
-    for _, style, begin_s, one in _found(run):
-        times, rates = _steps(begin_s, one)
+    for _, style, begin_s, playback in _players(run):
+        times, rates = _steps(begin_s, playback)
         made.xs.append(times)
         made.add(style.label, "step", rates, style)
         # Between two spans is a point without a value.
-        spans = _stands(begin_s, one)
+        spans = _stands(begin_s, playback)
         made.xs.append(np.array([time for begin, end in spans for time in (begin, end, end + 1e-6)]))
         zeros = np.array([0.0, 0.0, np.nan] * len(spans))
         made.add(f"{style.label}: stands", "line", zeros, style, dash=[4, 3])

@@ -27,12 +27,12 @@ POINTS_ON_PAGE = 2_000
 
 
 def _limits(run: Run) -> dict[str, float]:
-    found = {}
+    limits = {}
     for element in run.elements("bottleneck"):
         limit = (element.get("queue") or {}).get("bytes")
         if isinstance(limit, int | float) and limit > 0:
-            found[str(element.get("name"))] = float(limit)
-    return found
+            limits[str(element.get("name"))] = float(limit)
+    return limits
 
 
 def _queues(run: Run) -> list[tuple[str, Any, Any]]:
@@ -51,11 +51,11 @@ def absent(run: Run) -> str | None:
 
 def numbers(run: Run) -> Numbers:
     """One row per sample."""
-    found = _queues(run)
+    pairs = _queues(run)
     return {
-        "element": [name for name, time, _ in found for _ in range(len(time))],
-        "time_s": np.concatenate([t for _, t, _ in found] or [np.zeros(0)]),
-        "backlog_kB": np.concatenate([v for _, _, v in found] or [np.zeros(0)]),
+        "element": [name for name, time, _ in pairs for _ in range(len(time))],
+        "time_s": np.concatenate([t for _, t, _ in pairs] or [np.zeros(0)]),
+        "backlog_kB": np.concatenate([v for _, _, v in pairs] or [np.zeros(0)]),
     }
 
 
@@ -84,14 +84,14 @@ def figure(run: Run, options: Options) -> Figure:
             limit = limits[name] / 1e3
             label = f"limit of {name}: {units.size(limits[name])}"
             if highest and limit >= FAR * highest:
-                plot.show(_dashed(), f"{label}, above the axis")
+                plot.show(_dash(), f"{label}, above the axis")
                 continue
             plot.axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-            plot.show(_dashed(), label, [limit])
+            plot.show(_dash(), label, [limit])
     return plot.figure
 
 
-def _dashed() -> Any:
+def _dash() -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))

@@ -17,4 +17,4 @@ absent, numbers, figure, chart = SAMPLES.absent, SAMPLES.numbers, SAMPLES.figure
 
 def caption(run: Run) -> str:
     """The caption."""
-    return f"Latest round-trip time that each sender has measured{SAMPLES.sampled(run)}."
+    return f"Latest round-trip time that each sender has measured{SAMPLES.sampling_note(run)}."

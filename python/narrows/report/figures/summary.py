@@ -75,12 +75,12 @@ def dots(data: Campaign) -> list[Dot]:
 
 
 def _read(data: Campaign) -> list[Dot]:
-    found = []
+    dots = []
     for run in data.runs:
         throughput, delay = run.value("all", "throughput_bps"), run.value("all", "delay_p95_ns")
         if run.valid and throughput is not None and delay is not None:
-            found.append(Dot(run, delay / 1e6, throughput / 1e6))
-    return found
+            dots.append(Dot(run, delay / 1e6, throughput / 1e6))
+    return dots
 
 
 def medians(data: Campaign) -> dict[str, tuple[float, float, int]]:
@@ -108,38 +108,38 @@ def absent(data: Campaign) -> str | None:
 
 def numbers(data: Campaign) -> Numbers:
     """One row per run, then one per scheme and condition (run `median`)."""
-    found, middle = dots(data), medians(data)
+    result, middle = dots(data), medians(data)
     shown = {
-        "run": [str(d.run.number) for d in found] + ["median"] * len(middle),
-        "runs": [1] * len(found) + [n for _, _, n in middle.values()],
-        "delay_p95_ms": [d.delay_ms for d in found] + [m[0] for m in middle.values()],
-        "throughput_mbps": [d.throughput_mbps for d in found] + [m[1] for m in middle.values()],
-        "verdict": [str(d.run.verdict) for d in found] + [""] * len(middle),
+        "run": [str(d.run.number) for d in result] + ["median"] * len(middle),
+        "runs": [1] * len(result) + [n for _, _, n in middle.values()],
+        "delay_p95_ms": [d.delay_ms for d in result] + [m[0] for m in middle.values()],
+        "throughput_mbps": [d.throughput_mbps for d in result] + [m[1] for m in middle.values()],
+        "verdict": [str(d.run.verdict) for d in result] + [""] * len(middle),
     }
-    return _conditions.columns(data, [*(d.run.scheme for d in found), *middle], shown)
+    return _conditions.columns(data, [*(d.run.scheme for d in result), *middle], shown)
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    found = dots(data)
-    marks = _marks(data, found, DOUBLE_MM)
+    result = dots(data)
+    marks = _marks(data, result, DOUBLE_MM)
     several = len(_conditions.groups(data, list(medians(data)))) > 1
     text = (
         "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
         "axis is reversed, so better is up and to the right. Small marks are runs, the large mark is the "
         "median of a scheme's valid runs, in either direction."
     )
-    if logarithmic([d.delay_ms for d in found]):
+    if logarithmic([d.delay_ms for d in result]):
         text += " The delay axis is logarithmic."
     if not several and any(len(mark.runs) >= FEWEST_OF_ELLIPSE for mark in marks):
         text += " Ellipses are one standard deviation of the runs around their mean."
-    if upright([d.throughput_mbps for d in found])[0] > 0:
+    if upright([d.throughput_mbps for d in result])[0] > 0:
         text += " The throughput axis doesn't start at zero."
-    if not several and _near(found, marks):
+    if not several and _near(result, marks):
         text += " The second picture is a closer look at the schemes in the rectangle."
-    if any(d.degraded for d in found):
+    if any(d.degraded for d in result):
         text += " Hollow marks are runs judged degraded."
-    shared = _shared(list(_names_of(data, list(medians(data))).values()))
+    shared = _shared_parameters(list(_names_of(data, list(medians(data))).values()))
     if shared and not several and len(marks) <= MOST_NAMES:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     if several:
@@ -147,7 +147,7 @@ def caption(data: Campaign) -> str:
     return text + _conditions.says_conditions(data)
 
 
-def _shared(schemes: list[str]) -> list[str]:
+def _shared_parameters(schemes: list[str]) -> list[str]:
     """Parameters that most of many schemes have: words that names can do without."""
     counted = Counter(part for scheme in schemes for part in _parts(scheme)[1:])
     shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
@@ -174,14 +174,14 @@ def tips(data: Campaign) -> dict[str, str]:
     def numbers_of(throughput: float, delay: float) -> str:
         return f"{units.number(throughput)} Mbit/s, {units.number(delay)} ms"
 
-    found = {
+    result = {
         f"run-{i}": f"{d.run.scheme}, run {d.run.number}: {numbers_of(d.throughput_mbps, d.delay_ms)}"
         for i, d in enumerate(dots(data))
     }
     for i, (scheme, (delay, throughput, count)) in enumerate(medians(data).items()):
         of_runs = f"median of {plural(count, 'run')}"
-        found[f"median-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
-    return found | {f"near-{mark}": tip for mark, tip in found.items()}
+        result[f"median-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
+    return result | {f"near-{mark}": tip for mark, tip in result.items()}
 
 
 def figure(data: Campaign, options: Options) -> Figure:
@@ -196,9 +196,9 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | None:
     """One picture of all; `None` if names find no place in it."""
-    found = dots(data)
-    marks = _marks(data, found, options.width_mm, numbered=numbered)
-    near = _near(found, marks) if options.x == options.y == (None, None) else None
+    result = dots(data)
+    marks = _marks(data, result, options.width_mm, numbered=numbered)
+    near = _near(result, marks) if options.x == options.y == (None, None) else None
     across = near is not None and options.width_mm >= WIDE_MM
     panels = [marks] if near is None else [marks, [m for m in marks if m.scheme in near]]
     with paper_style(options):
@@ -213,13 +213,13 @@ def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | Non
         without: list[Mark] = []
         for number, some in enumerate(panels):
             column, row = (number, 0) if across else (0, number)
-            own = [dot for dot in found if any(dot.run.scheme == mark.scheme for mark in some)]
+            own = [dot for dot in result if any(dot.run.scheme == mark.scheme for mark in some)]
             left = _USUAL_LEFT
             axes = frame.axes(picture, (column, row), (2 if across else 1, rows), legend_mm)
             for _ in range(3):
                 axes.set_position(frame.box((column, row), (2 if across else 1, rows), legend_mm, left))
                 _axes(axes, own, some, options)
-                left = max(left, left_of(axes))
+                left = max(left, room_at_left(axes))
             if number == 0 and near is not None:
                 outline(axes, [(d.delay_ms, d.throughput_mbps) for d in own if d.run.scheme in near])
             if len(panels) > 1:
@@ -241,20 +241,20 @@ def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | Non
 
 def _multiples(data: Campaign, groups: dict[str, list[str]], options: Options) -> Figure:
     """A panel per condition, each with its own axis of delays; the legend explains the marks."""
-    found = dots(data)
-    marks = {mark.scheme: mark for mark in _marks(data, found, options.width_mm)}
+    result = dots(data)
+    marks = {mark.scheme: mark for mark in _marks(data, result, options.width_mm)}
     entries: dict[str, Any] = {}
     with paper_style(options):
         block = Block(list(groups), _X_NARROW, "throughput (Mbit/s)", 27.0)
         # Delays of different networks have separate axes, or each panel would be a heap in one place.
         panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0, shared=(False, True))
-        panels.axes[0][0].set_ylim(*upright([d.throughput_mbps for d in found]))
+        panels.axes[0][0].set_ylim(*upright([d.throughput_mbps for d in result]))
         for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
             some = [marks[label] for label in labels]
-            set_delay_axis(axes, [d.delay_ms for d in found if d.run.scheme in labels])
+            set_delay_axis(axes, [d.delay_ms for d in result if d.run.scheme in labels])
             limit(axes, options)
             _points(
-                axes, data, some, [d for d in found if d.run.scheme in labels], "", scale=0.45, spread=False
+                axes, data, some, [d for d in result if d.run.scheme in labels], "", scale=0.45, spread=False
             )
             for mark in some:
                 entries.setdefault(_conditions.scheme_of(data, mark.scheme), _handle(mark))
@@ -284,12 +284,12 @@ class _Frame:
         return (x / self.width, y / whole, (wide - left - right) / self.width, (high - bottom - top) / whole)
 
 
-def _marks(data: Campaign, found: list[Dot], width_mm: float, *, numbered: bool = True) -> list[Mark]:
+def _marks(data: Campaign, dots: list[Dot], width_mm: float, *, numbered: bool = True) -> list[Mark]:
     """One per row with valid runs, numbered if names have no room."""
     middle = medians(data)
-    shared = _shared(list(_names_of(data, list(middle)).values()))
+    shared = _shared_parameters(list(_names_of(data, list(middle)).values()))
     runs: dict[str, list[tuple[float, float]]] = {}
-    for dot in found:
+    for dot in dots:
         runs.setdefault(dot.run.scheme, []).append((dot.delay_ms, dot.throughput_mbps))
     marks = []
     names_of = _names_of(data, list(middle))
@@ -310,9 +310,9 @@ def styles_of(data: Campaign) -> dict[str, Style]:
     }
 
 
-def _near(found: list[Dot], marks: list[Mark]) -> list[str] | None:
+def _near(dots: list[Dot], marks: list[Mark]) -> list[str] | None:
     """The schemes of a closer look: those near each other in the axes that show all."""
-    delays, rates = [d.delay_ms for d in found], [d.throughput_mbps for d in found]
+    delays, rates = [d.delay_ms for d in dots], [d.throughput_mbps for d in dots]
     across = math.log if logarithmic(delays) else float
     (left, right), (low, high) = (across(min(delays)), across(max(delays))), upright(rates)
     if left == right:
@@ -325,22 +325,22 @@ def _near(found: list[Dot], marks: list[Mark]) -> list[str] | None:
 _X_NARROW = "95th percentile one-way delay (ms), reversed"
 
 
-def left_of(axes: Axes) -> float:
+def room_at_left(axes: Axes) -> float:
     """Room (mm) that the labels at the left of axes need on the page."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     ticks = max(
-        (axes.get_window_extent().x0 - one.x0 for _, _, one in label_extents(axes.yaxis)), default=0.0
+        (axes.get_window_extent().x0 - item.x0 for _, _, item in label_extents(axes.yaxis)), default=0.0
     )
     return ticks / figure.dpi * 25.4 + float(axes.yaxis.label.get_fontsize()) * 0.3528 * 1.2 + 3.0
 
 
-def _axes(axes: Axes, found: list[Dot], marks: list[Mark], options: Options) -> None:
+def _axes(axes: Axes, dots: list[Dot], marks: list[Mark], options: Options) -> None:
     """Labels and ends of axes for some runs and the ellipses of their spread."""
     narrow = axes.get_position().width * options.width_mm <= SINGLE_MM + 10
     axes.set_xlabel(_X_NARROW if narrow else "95th percentile one-way delay (ms), smaller to the right")
     axes.set_ylabel("throughput (Mbit/s)")
-    delays, rates = [d.delay_ms for d in found], [d.throughput_mbps for d in found]
+    delays, rates = [d.delay_ms for d in dots], [d.throughput_mbps for d in dots]
     spreads = [
         one for mark in marks if (one := ellipse(mark.runs, logarithmic(delays) is not None)) is not None
     ]
@@ -359,7 +359,7 @@ def _points(
     axes: Axes,
     data: Campaign,
     marks: list[Mark],
-    found: list[Dot],
+    result: list[Dot],
     gid: str,
     *,
     scale: float = 1.0,
@@ -375,7 +375,7 @@ def _points(
             if len(marks) <= MOST_NAMES:  # more of them would only make the middle dark
                 axes.fill(*shape, facecolor=mark.style.color, alpha=0.13, linewidth=0, zorder=2)
             axes.plot(*shape, color=mark.style.color, linewidth=0.6, zorder=2.1, solid_joinstyle="round")
-    for dot in found:
+    for dot in result:
         style = styles[dot.run.scheme]
         axes.scatter(
             [dot.delay_ms],

@@ -12,7 +12,7 @@ from narrows.report import units
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options, paper_style
 from narrows.report.figures._space import spaces
-from narrows.report.figures.parameter import named
+from narrows.report.figures.parameter import axis_name
 from narrows.report.legends import text_mm
 from narrows.report.panels import Block, Panels
 from narrows.report.style import INK, PAPER
@@ -45,8 +45,8 @@ def _axes(points: list[Points]) -> tuple[str, str] | None:
     """The two parameters that explain most of the metric, over all schemes, in the order of the scenario, so
     that the maps of all metrics over the same parameters have the same axes."""
     shares: dict[str, float] = {}
-    for one in points:
-        for name, share in effects(one).main.items():
+    for point in points:
+        for name, share in effects(point).main.items():
             shares[name] = shares.get(name, 0.0) + share
     if len(shares) < 2:
         return None
@@ -58,26 +58,26 @@ def _axes(points: list[Points]) -> tuple[str, str] | None:
 def _grids(points: list[Points], axes: tuple[str, str]) -> tuple[list[Any], list[str], list[str]]:
     """Of each scheme the medians of the metric by classes (rows from below), which are the same for all; with
     the middles of the classes as they are shown."""
-    every = [[value for one in points for value in one.values[name]] for name in axes]
+    every = [[value for point in points for value in point.values[name]] for name in axes]
     across, up = (classes(values, MOST) for values in every)
     tables, begin = [], 0
-    for one in points:
-        own = slice(begin, begin + len(one.metric))
+    for point in points:
+        own = slice(begin, begin + len(point.metric))
         begin = own.stop
         table = np.full((int(up.max()) + 1, int(across.max()) + 1), np.nan)
         for row, column in {*zip(up[own].tolist(), across[own].tolist(), strict=True)}:
-            table[row, column] = np.median(one.metric[(up[own] == row) & (across[own] == column)])
+            table[row, column] = np.median(point.metric[(up[own] == row) & (across[own] == column)])
         tables.append(table)
     return tables, _middles(every[0], across), _middles(every[1], up)
 
 
 def _middles(values: list[Any], of: Any) -> list[str]:
-    found = []
+    middles = []
     for number in range(int(of.max()) + 1):
         inside = sorted(values[at] for at in np.flatnonzero(of == number))
         middle = inside[len(inside) // 2]
-        found.append(units.trimmed(middle, 3) if isinstance(middle, int | float) else str(middle))
-    return found
+        middles.append(units.trim(middle, 3) if isinstance(middle, int | float) else str(middle))
+    return middles
 
 
 def numbers(data: Campaign) -> Numbers:
@@ -88,11 +88,11 @@ def numbers(data: Campaign) -> Numbers:
         if axes is None:
             continue
         tables, across, up = _grids(points, axes)
-        for one, table in zip(points, tables, strict=True):
+        for point, table in zip(points, tables, strict=True):
             for (row, column), value in np.ndenumerate(table):
                 if np.isfinite(value):
                     where = (axes[0], across[column], axes[1], up[row])
-                    rows.append((one.scheme, metric.name, unit_of(metric), *where, value))
+                    rows.append((point.scheme, metric.name, unit_of(metric), *where, value))
     names = ("scheme", "metric", "unit", "x", "x_value", "y", "y_value", "median")
     return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
@@ -126,10 +126,10 @@ def figure(data: Campaign, options: Options) -> Figure:
             low = min(float(np.nanmin(table)) for table in tables)
             high = max(float(np.nanmax(table)) for table in tables)
             maps.append((tables, across, up, Normalize(low, high if high > low else low + 1)))
-            heading = named(metric)
+            heading = axis_name(metric)
             tall = max(2.9 * len(up), 26.0 if len(points) <= 2 else 14.0 if len(points) <= 8 else 11.0)
             key = ScalarMappable(maps[-1][3], shades)
-            names = [one.scheme for one in points]
+            names = [point.scheme for point in points]
             blocks.append(Block(names, axes[0], axes[1], tall, 2.9 * len(up), heading, key))
         panels = Panels(options, blocks, least_mm=22.0, narrowest_mm=13.0)
         for row, (tables, across, up, scale) in zip(panels.axes, maps, strict=True):
@@ -146,7 +146,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         for row, (tables, _, _, scale) in zip(panels.axes, maps, strict=True):
             for place, table in zip(row, tables, strict=True):
                 write_values(
-                    place, table, float(scale.vmin or 0), float(scale.vmax or 0), options, units.trimmed
+                    place, table, float(scale.vmin or 0), float(scale.vmax or 0), options, units.trim
                 )
     return panels.figure
 

@@ -30,11 +30,11 @@ def _columns(run: Run) -> dict[str, Any]:
     if series.get("capacity_bps") is not None:
         columns["capacity_mbps"] = floats(series["capacity_bps"]) / 1e6
     for flow in run.flows:
-        found = series["flows"].get(flow.number)
-        if found is not None and not flow.background:
+        result = series["flows"].get(flow.number)
+        if result is not None and not flow.background:
             away = _outside(columns["time_s"], planned.get(flow.number, {}), run.bin_ns)
             for ours, theirs in (("sent", "sent_bps"), ("delivered", "arrived_bps")):
-                values = floats(found[theirs]) / 1e6
+                values = floats(result[theirs]) / 1e6
                 columns[f"flow_{flow.number}_{ours}_mbps"] = np.where(away & (values == 0), np.nan, values)
     columns |= _background(run)
     return columns
@@ -43,8 +43,8 @@ def _columns(run: Run) -> dict[str, Any]:
 def _background(run: Run) -> dict[str, Any]:
     """Delivered rate of all flows that are not under test, together."""
     series = run.throughput["flows"]
-    found = [floats(series[f.number]["arrived_bps"]) for f in run.background if f.number in series]
-    return {"background_delivered_mbps": np.sum(found, axis=0) / 1e6} if found else {}
+    columns = [floats(series[f.number]["arrived_bps"]) for f in run.background if f.number in series]
+    return {"background_delivered_mbps": np.sum(columns, axis=0) / 1e6} if columns else {}
 
 
 def _background_label(run: Run) -> str:
@@ -118,13 +118,13 @@ def figure(run: Run, options: Options) -> Figure:
             capacity = columns["capacity_mbps"]
             shade = axes.stairs(capacity, edges, fill=True, color=SHADE, zorder=0.5)
             mean = float(np.nanmean(capacity)) if len(capacity) else 0.0
-            plot.show(shade, f"capacity (mean {units.trimmed(mean)} Mbit/s)", capacity)
+            plot.show(shade, f"capacity (mean {units.trim(mean)} Mbit/s)", capacity)
         if "background_delivered_mbps" in columns:
             style = of_background(_background_label(run))
             values = columns["background_delivered_mbps"]
             axes.step(edges, _to_the_end(values), where="post", color=style.color, linewidth=0.8, zorder=1.8)
             plot.show(_key(style, linewidth=0.8), style.label, values)
-        for flow, style in _styled(run, columns):
+        for flow, style in _flow_styles(run, columns):
             sent = columns[f"flow_{flow.number}_sent_mbps"]
             arrived = columns[f"flow_{flow.number}_delivered_mbps"]
             axes.step(
@@ -144,7 +144,7 @@ def figure(run: Run, options: Options) -> Figure:
     return plot.figure
 
 
-def _styled(run: Run, columns: dict[str, Any]) -> list[tuple[Flow, Style]]:
+def _flow_styles(run: Run, columns: dict[str, Any]) -> list[tuple[Flow, Style]]:
     """The flows that are drawn, with their styles."""
     flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
     return list(zip(flows, run.styles_of(flows), strict=True))
@@ -177,7 +177,7 @@ def chart(run: Run) -> dict[str, Any]:
     if "background_delivered_mbps" in columns:
         style = of_background(_background_label(run))
         made.add(style.label, "step", columns["background_delivered_mbps"], style, dash=[])
-    for flow, style in _styled(run, columns):
+    for flow, style in _flow_styles(run, columns):
         for what, dash in (("sent", [5, 3]), ("delivered", [])):
             values = columns[f"flow_{flow.number}_{what}_mbps"]
             made.add(f"{flow.label} {what}", "step", values, style, dash=dash)

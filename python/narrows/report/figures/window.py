@@ -17,6 +17,6 @@ absent, numbers, figure, chart = SAMPLES.absent, SAMPLES.numbers, SAMPLES.figure
 def caption(run: Run) -> str:
     """The caption."""
     return (
-        f"Congestion window of each sender{SAMPLES.sampled(run)}: from the kernel for its schemes, from the "
-        "scheme for ours."
+        f"Congestion window of each sender{SAMPLES.sampling_note(run)}: from the kernel for its schemes, "
+        "from the scheme for ours."
     )

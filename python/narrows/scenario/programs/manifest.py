@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows.errors import DataError, Problem, ScenarioError
-from narrows.files import packaged, read_whole
+from narrows.files import read_packaged, read_whole
 from narrows.scenario.keys import Key, keys_of
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
@@ -19,7 +19,7 @@ from narrows.scenario.programs.reports import Report, file_in_log, read_reports
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
-FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
+FORMAT: dict[str, Any] = read_packaged(Path(__file__).with_name("format.yaml"))
 #: Keys of each part of a manifest.
 MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = (
     keys_of(FORMAT[name])
@@ -160,7 +160,7 @@ class _Reader:
         data = self._choice("data", (LISTENER, CONNECTOR), CONNECTOR)
         shared = self._choice("listeners", ("each", "one"), "each") == "one"
         sides = {side: self._side(side) for side in (LISTENER, CONNECTOR)}
-        found = Program(
+        result = Program(
             name=name,
             path=self.path,
             sha256=sha256,
@@ -178,14 +178,14 @@ class _Reader:
             end=self._values("end", END),
             limits=self._values("limits", LIMITS),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
-            frames=self._told("frames", shared),
+            frames=self._reported_file("frames", shared),
             # Here it is the connector that plays if one listener serves all.
-            segments=self._told("segments", shared and data == CONNECTOR),
+            segments=self._reported_file("segments", shared and data == CONNECTOR),
             shared=shared,
             schemes=tuple(f"{name}:{variant}" for variant in variants),
         )
         self.problems.raise_if_any()
-        return found
+        return result
 
     def _keys(self, mapping: Mapping, keys: dict[str, Key]) -> None:
         for _ in self.problems.known_keys(mapping, keys):
@@ -230,7 +230,7 @@ class _Reader:
         value = mapping.entries.get(key)
         if value is None:
             return ()
-        with self.problems.noted():
+        with self.problems.note():
             if isinstance(value, Sequence):
                 words = [self._word(item) for item in value.items]
             else:
@@ -259,7 +259,7 @@ class _Reader:
         value = self.tree.entries.get(name)
         if value is None:
             return nothing
-        with self.problems.noted():
+        with self.problems.note():
             mapping = mapping_of(value, MANIFEST[name].example)
             self._keys(mapping, SIDE)
             command = self._words(mapping, "command")
@@ -290,18 +290,18 @@ class _Reader:
                 self.problems.add(mapping.entries["command"].mark, text)
 
     def _env(self, mapping: Mapping) -> dict[str, str]:
-        found = {}
-        with self.problems.noted():
+        env = {}
+        with self.problems.note():
             if "env" in mapping.entries:
                 for name, mark, value in mapping_of(mapping.entries["env"], SIDE["env"].example):
-                    with self.problems.noted():
+                    with self.problems.note():
                         if not name or "=" in name:
                             raise Wrong(mark, "is not the name of a variable")
-                        found[name] = self._word(value)
-        return found
+                        env[name] = self._word(value)
+        return env
 
     def _folder(self, mapping: Mapping) -> str | None:
-        with self.problems.noted():
+        with self.problems.note():
             if "folder" in mapping.entries:
                 return self._word(mapping.entries["folder"])
         return None
@@ -332,7 +332,7 @@ class _Reader:
         if value is None:
             self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
             return None
-        with self.problems.noted():
+        with self.problems.note():
             if isinstance(value, Scalar) and value.text in LISTENS:
                 return {value.text: None}
             if not isinstance(value, Mapping) or len(value.entries) != 1:
@@ -354,17 +354,17 @@ class _Reader:
         return None
 
     def _parameters(self) -> dict[str, Parameter]:
-        found: dict[str, Parameter] = {}
+        parameters: dict[str, Parameter] = {}
         for name, mark, value in self._section("parameters"):
-            with self.problems.noted():
+            with self.problems.note():
                 if not _PARAMETER.match(name) or name in (*PLACEHOLDERS, "program", "scheme", "name"):
                     raise Wrong(mark, "can't be the name of a parameter; use another word of a-z, 0-9 and _")
                 mapping = mapping_of(value, "{default: cubic}")
                 self._keys(mapping, PARAMETER)
                 default = mapping.entries.get("default")
                 text = self._word(default, known=False) if default is not None else ""
-                found[name] = Parameter(name, text, self._text(mapping, "what"))
-        return found
+                parameters[name] = Parameter(name, text, self._text(mapping, "what"))
+        return parameters
 
     def _section(self, key: str) -> Mapping:
         value = self.tree.entries.get(key)
@@ -374,51 +374,51 @@ class _Reader:
         return self.problems.expect_mapping(value, MANIFEST[key].example) or empty
 
     def _variants(self, parameters: dict[str, Parameter]) -> dict[str, Variant]:
-        found: dict[str, Variant] = {}
+        result: dict[str, Variant] = {}
         written = self._section("variants")
         if "variants" in self.tree.entries and not written.entries and not self.problems.found:
             self.problems.add(self.tree.entries["variants"].mark, "needs at least one variant")
         for name, mark, value in written:
-            with self.problems.noted():
+            with self.problems.note():
                 if not NAME.match(name):
                     raise Wrong(mark, 'is not a name; use lower-case letters, digits, "-", "." and "_"')
                 plain = isinstance(value, Scalar) and value.is_null
                 mapping = Mapping(value.mark) if plain else mapping_of(value, "{set: {cc: cubic}}")
                 self._keys(mapping, VARIANT)
-                found[name] = Variant(
+                result[name] = Variant(
                     name,
                     self._text(mapping, "what"),
                     self._set(mapping, parameters),
                     self._words(mapping, LISTENER),
                     self._words(mapping, CONNECTOR),
                 )
-        return found or {ONLY_VARIANT: Variant(ONLY_VARIANT, "", {})}
+        return result or {ONLY_VARIANT: Variant(ONLY_VARIANT, "", {})}
 
     def _set(self, mapping: Mapping, parameters: dict[str, Parameter]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         if "set" not in mapping.entries:
-            return found
+            return result
         for name, mark, value in mapping_of(mapping.entries["set"], VARIANT["set"].example):
-            with self.problems.noted():
+            with self.problems.note():
                 if name not in parameters:
                     hint = did_you_mean(name, parameters) or "; the key parameters lists those that there are"
                     raise Wrong(mark, f"unknown parameter{hint}")
-                found[name] = self._word(value, known=False)
-        return found
+                result[name] = self._word(value, known=False)
+        return result
 
     def _files(self) -> tuple[str, ...]:
         value = self.tree.entries.get("files")
         if value is None:
             return ()
-        with self.problems.noted():
+        with self.problems.note():
             if not isinstance(value, Sequence):
                 raise Wrong(value.mark, "must be a list of files such as [server.py]")
             return tuple(self._word(item) for item in value.items)
         return ()
 
-    def _told(self, key: str, shared: bool) -> str | None:
+    def _reported_file(self, key: str, shared: bool) -> str | None:
         """The file of `frames` or `segments`."""
-        with self.problems.noted():
+        with self.problems.note():
             if key in self.tree.entries:
                 if shared:
                     text = f"one listener serves all flows, and its {key} cannot be assigned to a flow"
@@ -427,7 +427,7 @@ class _Reader:
         return None
 
     def _build(self) -> Recipe | None:
-        with self.problems.noted():
+        with self.problems.note():
             if "build" in self.tree.entries:
                 written = mapping_of(self.tree.entries["build"], MANIFEST["build"].example)
                 self._keys(written, BUILD)
@@ -440,13 +440,13 @@ class _Reader:
         mapping = self._section(key)
         self._keys(mapping, keys)
         context = Context(self.problems)
-        found = {}
-        for name, one in keys.items():
-            assert one.param is not None
+        values = {}
+        for name, item in keys.items():
+            assert item.param is not None
             value = mapping.entries.get(name)
-            read = None if value is None else read_value(value, one.param, context)
-            found[name] = one.param.default if read is None else read
-        return found
+            read = None if value is None else read_value(value, item.param, context)
+            values[name] = item.param.default if read is None else read
+        return values
 
 
 def placeholders(text: str) -> list[str]:

@@ -30,7 +30,7 @@ METRICS: tuple[tuple[str, str, tuple[str, str, float], str, str, str], ...] = (
 )  # fmt: skip
 
 
-def described() -> list[Metric]:
+def describe() -> list[Metric]:
     """The metrics, as results describe metrics."""
     return [
         Metric(

@@ -112,16 +112,16 @@ def identity(recipe: Recipe) -> str:
 
 def _files(folder: Path) -> list[Path]:
     """The files of sources, in order."""
-    found: list[Path] = []
+    files: list[Path] = []
     size = 0
     for at, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one not in _NOT_SOURCES and not one.startswith("."))
+        folders[:] = sorted(text for text in folders if text not in _NOT_SOURCES and not text.startswith("."))
         paths = [Path(at) / name for name in sorted(names) if not name.startswith(".")]
-        found += (path for path in paths if path.is_file())
+        files += (path for path in paths if path.is_file())
         size += sum(path.stat().st_size for path in paths if path.is_file())
-        if len(found) > _MOST_FILES or size > _MOST_BYTES:
+        if len(files) > _MOST_FILES or size > _MOST_BYTES:
             raise DataError(
                 f"{folder}: has more than {_MOST_FILES} files or {_MOST_BYTES // 1_000_000} MB, so it is no"
                 " folder of sources; name the one with the program alone"
             )
-    return found
+    return files

@@ -19,7 +19,7 @@ from narrows.scenario.programs.manifest import (
     read,
 )
 from narrows.scenario.quantity import show
-from narrows.scenario.reference import allowed, cell, filled
+from narrows.scenario.reference import allowed_values, cell, fill_template
 from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
@@ -36,10 +36,10 @@ def markdown() -> str:
         "report": REPORT,
     }
     parts = {name: _texts(keys) for name, keys in tables.items()}
-    parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _shipped()}
+    parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _shipped_manifests()}
     words = ((f"`{{{name}}}`", cell(doc)) for name, doc in PLACEHOLDERS.items())
     parts["placeholders"] = markdown_table(("placeholder", "stands for"), words)
-    return filled(_TEMPLATE, parts)
+    return fill_template(_TEMPLATE, parts)
 
 
 def _texts(keys: dict[str, Key]) -> str:
@@ -56,24 +56,29 @@ def _values(keys: dict[str, Key]) -> str:
         assert key.param is not None
         default = key.param.default
         shown = "none" if default is None else f"`{show(key.param.kind, default)}`"
-        rows.append((f"`{key.name}`", shown, allowed(key.param), cell(key.doc)))
+        rows.append((f"`{key.name}`", shown, allowed_values(key.param), cell(key.doc)))
     return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 
-def _shipped() -> str:
+def _shipped_manifests() -> str:
     folder = shipped_programs()
     text = ""
     for path in sorted(folder.glob("*.yaml")) if folder else ():
         program = read(path)
         licence = f" Licence: {program.licence}." if program.licence else ""
         text += f"### `{program.name}`\n\n{program.what}. Source: {program.source}.{licence}\n\n"
-        rows = ((f"`{program.name}:{one.name}`", cell(one.what)) for one in program.variants.values())
+        rows = (
+            (f"`{program.name}:{variant.name}`", cell(variant.what)) for variant in program.variants.values()
+        )
         text += markdown_table(("scheme", "what it is"), rows) + "\n"
         if program.parameters:
             values = program.parameters.values()
-            listed = ((f"`{one.name}`", f"`{one.default}`", cell(one.what)) for one in values)
+            listed = ((f"`{value.name}`", f"`{value.default}`", cell(value.what)) for value in values)
             text += markdown_table(("parameter", "default", "meaning"), listed) + "\n"
         if program.reports:
-            metrics = ((f"`reported_{one.name}`", f"`{one.unit}`", cell(one.what)) for one in program.reports)
+            metrics = (
+                (f"`reported_{report.name}`", f"`{report.unit}`", cell(report.what))
+                for report in program.reports
+            )
             text += markdown_table(("it reports", "unit", "meaning"), metrics) + "\n"
     return text

@@ -61,7 +61,7 @@ class Report:
 
 def steps(path: str) -> list[str | int]:
     """The steps of a path through JSON; `*` is every item of a list. Raises `ValueError` if it is none."""
-    found: list[str | int] = []
+    result: list[str | int] = []
     at = 0
     while at < len(path):
         if path[at] == "." and at > 0:
@@ -72,30 +72,30 @@ def steps(path: str) -> list[str | int]:
                 f'"{shorten(path)}" is not a path such as end.sum.retransmits or intervals[*].sum.rtt'
             )
         index = match["index"]
-        found.append(match["key"] if index is None else index if index == "*" else int(index))
+        result.append(match["key"] if index is None else index if index == "*" else int(index))
         at = match.end()
-    if not found:
+    if not result:
         raise ValueError("is empty")
-    return found
+    return result
 
 
 def read_reports(
     mapping: Mapping, keys: dict[str, Key], data: str, shared: bool, problems: Problems
 ) -> tuple[Report, ...]:
     """The metrics of a manifest. `data` is the side that sends; `shared`: one listener serves all flows."""
-    found = []
+    reports = []
     if len(mapping.entries) > MOST:
         problems.add(mapping.mark, f"has {len(mapping.entries)} metrics; {MOST} are the most")
         return ()
     for name, mark, value in mapping:
-        with problems.noted():
+        with problems.note():
             if not _NAME.match(name):
                 raise Wrong(mark, "is not a name of a metric; use lower-case letters, digits and _")
             inner = mapping_of(value, "{json: end.sum.bits_per_second, unit: bit/s}")
             for _ in problems.known_keys(inner, keys):
                 pass
-            found.append(_report(name, inner, data, shared))
-    return tuple(found)
+            reports.append(_report(name, inner, data, shared))
+    return tuple(reports)
 
 
 def _report(name: str, mapping: Mapping, data: str, shared: bool) -> Report:

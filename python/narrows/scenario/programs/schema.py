@@ -70,15 +70,15 @@ def _key(key: Key) -> Schema:
         one = _RECIPES if part["$keys"] == "build" else {}
         return {"description": key.doc, **_object(_PARTS[part["$keys"]]), **one}
     if "$variants" in part:
-        return _named(key, {"anyOf": [_object(VARIANT), {"type": "null"}]})
+        return _by_name(key, {"anyOf": [_object(VARIANT), {"type": "null"}]})
     if "$parameters" in part:
-        return _named(key, _object(PARAMETER))
+        return _by_name(key, _object(PARAMETER))
     if "$reports" in part:
-        return {**_named(key, _object(REPORT)), "maxProperties": MOST}
+        return {**_by_name(key, _object(REPORT)), "maxProperties": MOST}
     return {**key_schema(key), "examples": [key.example]}
 
 
-def _named(key: Key, one: dict[str, Any]) -> Schema:
+def _by_name(key: Key, entry: dict[str, Any]) -> Schema:
     """Things by their names."""
     names = {"pattern": f"^{NAME.pattern}"}
     return {
@@ -86,5 +86,5 @@ def _named(key: Key, one: dict[str, Any]) -> Schema:
         "type": "object",
         "minProperties": 1,
         "propertyNames": names,
-        "additionalProperties": one,
+        "additionalProperties": entry,
     }

@@ -107,7 +107,7 @@ def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str
 
 def defaults(program: Program, variant: Variant) -> dict[str, str]:
     """The defaults of all parameters of a variant."""
-    return {name: one.default for name, one in program.parameters.items()} | variant.values
+    return {name: parameter.default for name, parameter in program.parameters.items()} | variant.values
 
 
 def document(program: Program, variant: Variant, values: dict[str, str]) -> dict[str, Any]:
@@ -133,13 +133,13 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
         filled = [fill(word) for word in words]
         return [file(words[0]) if "/" in filled[0] else filled[0], *filled[1:]] if filled else []
 
-    def side(one: SideOf, more: tuple[str, ...]) -> dict[str, Any]:
+    def side(side_of: SideOf, more: tuple[str, ...]) -> dict[str, Any]:
         return {
-            "command": command((*one.command, *more)),
-            **({"env": {name: fill(text) for name, text in one.env.items()}} if one.env else {}),
-            **({"folder": file(one.folder)} if one.folder is not None else {}),
-            **({"stdin": one.stdin} if one.stdin != "null" else {}),
-            **({"ready": one.ready} if one.ready is not None else {}),
+            "command": command((*side_of.command, *more)),
+            **({"env": {name: fill(text) for name, text in side_of.env.items()}} if side_of.env else {}),
+            **({"folder": file(side_of.folder)} if side_of.folder is not None else {}),
+            **({"stdin": side_of.stdin} if side_of.stdin != "null" else {}),
+            **({"ready": side_of.ready} if side_of.ready is not None else {}),
         }
 
     signals = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
@@ -154,9 +154,13 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
         **({"shared": True} if program.shared else {}),
         **({"frames": program.frames} if program.frames else {}),
         **({"segments": program.segments} if program.segments else {}),
-        **({"reports": {one.name: one.to_json() for one in program.reports}} if program.reports else {}),
+        **(
+            {"reports": {report.name: report.to_json() for report in program.reports}}
+            if program.reports
+            else {}
+        ),
         **({"version": command(program.version)} if program.version else {}),
-        **({"files": [file(one) for one in program.files]} if program.files else {}),
+        **({"files": [file(item) for item in program.files]} if program.files else {}),
         LISTENER: side(program.listener, variant.listener),
         CONNECTOR: side(program.connector, variant.connector),
         "end": {

@@ -22,7 +22,7 @@ def user_folder() -> Path:
     return config_folder() / "programs"
 
 
-def listed() -> list[Found]:
+def list_programs() -> list[Found]:
     """All manifests by name; one of the user hides a shipped one of the same name."""
 
     def entries(folder: Path) -> list[tuple[str, Path]]:
@@ -42,7 +42,7 @@ def find(name: str, base: Path) -> Path:
         if not path.is_file():
             raise DataError(f'there is no manifest "{shorten(name)}" (looked for at {path})')
         return path
-    known = {one.name: one.path for one in listed()}
+    known = {program.name: program.path for program in list_programs()}
     if name in known:
         return known[name]
     hint = did_you_mean(name, known) or f"; there are {', '.join(known)}" if known else ""
@@ -59,11 +59,11 @@ def is_name(scheme: str) -> bool:
 
 def schemes() -> list[str]:
     """The schemes of all manifests that are right."""
-    found: list[str] = []
-    for one in listed():
+    texts: list[str] = []
+    for program in list_programs():
         with contextlib.suppress(DataError):
-            found += load(one.path).schemes
-    return found
+            texts += load(program.path).schemes
+    return texts
 
 
 def load(path: Path) -> Program:

@@ -120,10 +120,10 @@ def interpreter_of(content: bytes) -> list[str]:
         return words
     # env looks for the program on PATH; with -S it splits the rest.
     rest = words[1].removeprefix("-S").strip()
-    found = shlex.split(rest) if words[1].startswith("-S") else [rest]
-    while found and re.match(r"[A-Za-z_]\w*=", found[0]):
-        found.pop(0)
-    return found or [_USUAL]
+    texts = shlex.split(rest) if words[1].startswith("-S") else [rest]
+    while texts and re.match(r"[A-Za-z_]\w*=", texts[0]):
+        texts.pop(0)
+    return texts or [_USUAL]
 
 
 def call(path: Path, words: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
