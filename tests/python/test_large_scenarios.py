@@ -1,4 +1,4 @@
-"""Scenarios of the size of a large network are planned; what is larger is refused where it becomes so."""
+"""Scenarios of the size of a large network are planned; larger ones are refused at the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios of pairs: rows, what is refused, and the heat map of a simulated campaign."""
+"""Scenarios of pairs: rows, refusals, and the heat map of a simulated campaign."""
 
 from __future__ import annotations
 

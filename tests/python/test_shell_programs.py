@@ -1,4 +1,4 @@
-"""`narrows shell` and its programs: how they run and end, what is told, what is refused."""
+"""`narrows shell` and its programs: how they run and end, messages and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`narrows site`: what is written, what stays, what is drawn again, and what is refused."""
+"""`narrows site`: pages that are written, kept and drawn again, and refusals."""
 
 from __future__ import annotations
 

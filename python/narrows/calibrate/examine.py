@@ -2,8 +2,8 @@
 without it, whether any path explains it, and the rate at which it would fit.
 
 Schemes of a table mostly ran one after the other, and a path that carried more or less while one of them ran
-is no other path. A rate of its own for each scheme tells how much of the error that would explain. It is no
-part of the fit: nobody knows it of a scheme that was not measured.
+is not another path. A separate rate for each scheme shows how much of the error that would explain. It is not
+part of the fit, since it is unknown for a scheme that was not measured.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Explained:
-    """Of a scheme the path, among those on which the others fit, that suits it best."""
+    """For a scheme, the path that suits it best among those on which the others fit."""
 
     scheme: str
     path: Path
@@ -57,7 +57,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class OwnRate:
-    """Of a scheme the rate, as a multiple of that of the path, at which it fits best, and the error there on
+    """For a scheme, the rate, as a multiple of the path's, at which it fits best, and the error there on
     seeds that this choice has not seen."""
 
     scheme: str
@@ -100,7 +100,7 @@ class Examination:
         ]
 
     def explain_schemes(self, space: Space, fresh: Evaluation) -> list[Explained]:
-        """Of each scheme the path that suits it best among those on which the others fit about as well as
+        """For each scheme, the path that suits it best among those on which the others fit about as well as
         they can; the path that was found is one of them, and may be better than what was expected."""
         search = self.search
         pool = search.pool(space)
@@ -121,7 +121,7 @@ class Examination:
         return result
 
     def own_rates(self, path: Path) -> list[OwnRate]:
-        """Of each scheme the rate at which it fits best. All rates are tried with the same seeds."""
+        """For each scheme, the rate at which it fits best. All rates are tried with the same seeds."""
         paths = {
             factor: replace(path, values={**path.values, RATE.name: RATE.at(factor * path[RATE.name])})
             for factor in RATES

@@ -9,7 +9,7 @@
    where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
-6. Of each scheme: is there a path on which the others fit and this one too?
+6. For each scheme: is there a path on which the others fit and this one too?
 7. If the path is not as good as the noise of the table allows: at which rate would each scheme fit?
 """
 

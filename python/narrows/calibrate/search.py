@@ -175,7 +175,7 @@ class Search:
         return self._candidates(space, self.surrogate(space), self._random("pool", space))
 
     def hold_out(self, space: Space) -> dict[str, tuple[Path, float | None]]:
-        """Of each scheme the path that fits the others best, and the error that is expected of it there."""
+        """For each scheme, the path that fits the others best, and its expected error there."""
         result = {}
         for scheme in self.targets.schemes:
             mask = self.targets.mask([scheme])

@@ -27,8 +27,8 @@ Runs = Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
 LEAST_LOSS = 1e-3
 #: Noise of a value that says none: of one run, or of runs that are printed with few digits.
 LEAST_NOISE, UNKNOWN_NOISE = 2e-3, 0.05
-#: What losses count for the search beside throughput and delay, which count 1: more where the path reproduces
-#: throughputs to this misfit, so that losses don't pull it away from anything.
+#: Weight of losses in the search beside throughput and delay, whose weight is 1: more where the path
+#: reproduces throughputs to this misfit, so that losses don't pull it away from anything.
 LOSS_WEIGHT, FULL_LOSS_WEIGHT, REPRODUCED = 0.2, 0.6, 0.03
 #: Of how many runs the noise that simulations have is worth, beside that of the runs of the table.
 _CHANCE_RUNS = 4

@@ -44,7 +44,7 @@ class Column:
     label: str
     #: `matrix`, `derived` (from the matrix), `scheme` or `transport`.
     source: str
-    #: Of the matrix: the address of the key.
+    #: For a key of the matrix, its address.
     key: str | None
     kind: str
 

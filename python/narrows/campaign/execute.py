@@ -132,7 +132,7 @@ class Executor:
         if outcome.state == "interrupted":
             self.folder.change(cell.id, state=PENDING, started_at=None, ended_at=None)
             if not self.stopping:
-                # The agent itself was stopped from outside, which is no reason to stop the campaign.
+                # The agent itself was stopped from outside, which does not stop the campaign.
                 self.folder.fail(cell.id, "interrupted", "the agent was stopped by a signal")
         elif outcome.state == "finished":
             try:
@@ -249,7 +249,7 @@ class Executor:
         """Notes what the machines are like before or after a round."""
         try:
             state = self.plane.around_round(cell.run, when)
-        except Exception as error:  # its absence is no reason to end the campaign
+        except Exception as error:  # its absence does not end the campaign
             state = {"round": cell.run, "when": when, "error": f"{type(error).__name__}: {error}"}
         if state is not None:
             self.events.put(_Event("round", cell, state={"at": now(), **state}))

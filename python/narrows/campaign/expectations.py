@@ -60,7 +60,7 @@ def judge(
 
 
 def _about(expectation: Expectation, known: Mapping[str, Metric]) -> Quantity:
-    """What the limits of an expectation are amounts of."""
+    """The quantity that the limits of an expectation bound."""
     if expectation.about is not None:
         return expectation.about
     return known.get(expectation.metric, Quantity.unknown(expectation.metric))

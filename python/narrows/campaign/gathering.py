@@ -69,7 +69,7 @@ def gather(places: Iterable[Path]) -> list[Gathered]:
 
 
 def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[CampaignFolder, Results]]:
-    """Campaigns with their results. What is wrong with one is said, and those that can't be read are left
+    """Campaigns with their results. Problems are reported, and campaigns that can't be read are left
     out.
 
     Raises `DataError` if none is left.

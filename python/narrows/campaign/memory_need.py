@@ -1,6 +1,6 @@
 """The memory that the packets of simulated cells may take, estimated before they run.
 
-What grows with a cell is its packets: each takes `PACKET_BYTES` until the cell is measured, and
+Memory grows with a cell's packets: each takes `PACKET_BYTES` until the cell is measured, and
 `UNDER_WAY_BYTES` while it is under way. Bulk flows fill their narrowest bottleneck at best; so the estimate
 is an upper bound for them, and nothing is said of others. The agent ends a run that takes more than it may,
 whatever was estimated."""

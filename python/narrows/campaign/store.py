@@ -118,7 +118,7 @@ class CampaignFolder:
     path: Path
     document: dict[str, Any]
     _lock: FolderLock | None = field(default=None, repr=False)
-    #: Of the session that runs.
+    #: Facts about the running session.
     _journal: Journal | None = field(default=None, repr=False)
     #: Entries by the names of their cells, and what campaign.json has of each, which may be more: campaigns
     #: may have tens of thousands.

@@ -36,7 +36,7 @@ class CalibrationErrors(Part, frozen=True, kw_only=True):
     left_out: Number | None
     #: Where each scheme has a separate rate.
     own_rates: Number | None
-    #: What chance alone makes of the table, and of one run of it.
+    #: Variation by chance alone: of the table, and of one run of it.
     noise_floor: Number | None
     single_run: Number | None
 

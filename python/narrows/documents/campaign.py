@@ -47,7 +47,7 @@ class CellEntry(Part, frozen=True, kw_only=True):
     scheme: str
     run: Count
     seed: Integer | None = None
-    #: Of the content of the cell.
+    #: Digest of the content of the cell.
     hash: str | None = None
     #: `pending`, `finished`, `failed` or `skipped`.
     state: str
@@ -59,7 +59,7 @@ class CellEntry(Part, frozen=True, kw_only=True):
     ended_at: str | None = None
     attempts: Count = 0
     failures: list[Failure] = field(default_factory=list)
-    #: Of the files of the record.
+    #: Digest of the files of the record.
     digest: str | None = None
     #: Of an import: the settings of a run that has no record.
     input: dict[str, Any] | None = None

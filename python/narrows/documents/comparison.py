@@ -54,7 +54,7 @@ class Difference(Part, frozen=True, kw_only=True):
     sides: tuple[str, str]
     #: The schemes for which it holds; empty for all.
     schemes: list[str]
-    #: Of a condition the word that `--across` takes.
+    #: For a condition, the word that `--across` takes.
     group: str | None
 
 
@@ -69,7 +69,7 @@ class Estimate(Part, frozen=True, kw_only=True):
 
 
 class MarginOutcome(Part, frozen=True, kw_only=True):
-    """What the runs show about the smallest difference that matters."""
+    """The evidence of the runs about the smallest difference that matters."""
 
     text: str
     #: In the metric's unit, or as a share of the base.
@@ -144,7 +144,7 @@ class Breach(Part, frozen=True, kw_only=True):
 
 
 class LimitOutcome(Part, frozen=True, kw_only=True):
-    """What became of a limit of `--fail-on`."""
+    """The outcome of a limit of `--fail-on`."""
 
     limit: str
     metric: str
@@ -244,7 +244,7 @@ class Envelope(Part, frozen=True, kw_only=True):
 
 
 class Comparison(Part, frozen=True, kw_only=True):
-    """What campaigns, or the schemes of one, show about each other."""
+    """A comparison of campaigns, or of the schemes of one campaign."""
 
     format: str
     #: `campaigns`, or `schemes` of one.
@@ -268,7 +268,7 @@ class Comparison(Part, frozen=True, kw_only=True):
     shown: Count
     tests: Count
     limits: list[LimitOutcome]
-    #: Of the schemes of one campaign, without `against`.
+    #: For the schemes of one campaign, without `against`.
     ranks: list[Ranks] | None = None
     frontiers: list[Frontier] | None = None
     #: Whether traces of states and envelopes were compared.

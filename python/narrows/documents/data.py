@@ -84,7 +84,7 @@ def _plain_number(value: object) -> float:
 
 _MESSAGE = re.compile(r"(?P<said>.*?)(?: - at `(?:key in )?\$?(?P<path>.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*)`")
-#: What msgspec expects, and how it is called; the first that fits.
+#: Expectations of msgspec and their names; the first match applies.
 _WORDS = (
     (re.compile(r"Expected `int` >= 0"), "a count"),
     (re.compile(r"Expected `(?:int \| float|float)\b"), "a number"),

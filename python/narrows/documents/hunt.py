@@ -12,7 +12,7 @@ FORMAT = "narrows/hunt/1"
 
 
 class Bound(Part, frozen=True, kw_only=True):
-    """What may differ from path to path, and within which bounds."""
+    """A value that differs from path to path, and its bounds."""
 
     name: str
     about: str
@@ -41,7 +41,7 @@ class MinimalPath(Path, frozen=True, kw_only=True):
     runs: list[Number]
     #: The value that the scenario promises.
     promised: Number
-    #: What was left out, and the number of changes that were tried.
+    #: The elements left out, and the number of changes that were tried.
     removed: list[str]
     tried: Count
     claim: str
@@ -69,7 +69,7 @@ class Replay(Part, frozen=True, kw_only=True):
     """The campaign of the minimal scenario on a plane."""
 
     runs: list[HuntRun]
-    #: Of the valid runs.
+    #: Values of the valid runs.
     median: Number | None
     expect: list[HuntExpectation]
     #: True if all expectations hold.

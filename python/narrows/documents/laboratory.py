@@ -86,7 +86,7 @@ class LabCell(Part, frozen=True, kw_only=True):
     #: Lines of the published table that the value comes from, and their smallest and largest value.
     lines: Count
     spread: tuple[Number, Number] | None
-    #: Why the published value is no measurement.
+    #: Why the published value is not a measurement.
     artefact: str | None
     state: State
     #: The error of our value: in the unit, as a share of theirs, and as |ln(ours/theirs)|.
@@ -147,7 +147,7 @@ class LabColumn(Part, frozen=True, kw_only=True):
     statistic: str
     cells: list[LabCell]
     all: Accuracy
-    #: Of the schemes that are ranked.
+    #: Values of the schemes that are ranked.
     ranked: Accuracy
     by_case: dict[str, Accuracy]
     reversed: list[ReversedPair]
@@ -174,7 +174,7 @@ class StatementOutcome(Part, frozen=True, kw_only=True):
 
 
 class AccuracyLimit(Part, frozen=True, kw_only=True):
-    """What became of a limit of the family."""
+    """The outcome of a limit of the family."""
 
     column: str
     statistic: str
@@ -214,7 +214,7 @@ class LabFigure(Part, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class LabReport(Part, frozen=True, kw_only=True):
-    """What the runs of a laboratory show beside the published values."""
+    """The results of a laboratory beside the published values."""
 
     format: str
     lab: str
@@ -235,7 +235,7 @@ class LabReport(Part, frozen=True, kw_only=True):
     assumed: list[str]
     tried: list[str]
     artefacts: list[NoMeasurements]
-    #: What the report opens with, sentence by sentence.
+    #: The opening sentences of the report.
     answer: list[str]
     figures: list[LabFigure]
 

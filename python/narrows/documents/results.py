@@ -38,7 +38,7 @@ class Metric(Quantity, frozen=True, kw_only=True):
     #: Of times of what need not happen: the metric that is 0 in runs in which it did not.
     happened: str | None
     definition: str
-    #: Of a metric of the user's own: the SHA-256 of the file that it comes from, null for a function of a
+    #: For a metric of the user's own, the SHA-256 of the file that it comes from, null for a function of a
     #: program.
     own: str | UnsetType | None = UNSET
     source: str | None
@@ -56,7 +56,7 @@ class Column(Part, frozen=True, kw_only=True):
     label: str
     #: `matrix`, `derived` (from the matrix), `scheme` or `transport`.
     source: str = field(name="of")
-    #: Of the matrix: the address of the key.
+    #: For a key of the matrix, its address.
     key: str | None = None
     unit: str
 
@@ -164,7 +164,7 @@ class LinkSummary(Part, frozen=True, kw_only=True):
 
 
 class Expectation(Part, frozen=True, kw_only=True):
-    """What must hold of a metric, or of the states of senders."""
+    """A condition on a metric, or on the states of senders."""
 
     UNCHECKED: ClassVar[frozenset[str]] = frozenset({"question"})
 
@@ -177,13 +177,13 @@ class Expectation(Part, frozen=True, kw_only=True):
     statistic: str = field(name="of")
     at_least: Number | None
     at_most: Number | None
-    #: Of the states of senders: what is asked, and what its answers are.
+    #: For states of senders, the question and its answers.
     question: dict[str, Any] | None = None
     about: Quantity | None = None
 
 
 class Outcome(Expectation, frozen=True, kw_only=True):
-    """What became of an expectation, for one scheme."""
+    """The outcome of an expectation, for one scheme."""
 
     text: str
     #: `holds`, `fails`, or `skipped` with the scheme.
@@ -258,7 +258,7 @@ class Measured(Part, frozen=True, kw_only=True):
 
 # -- reading ---------------------------------------------------------------------------------------
 
-#: What earlier versions did not write, by the lists that have it.
+#: Members that earlier versions did not write, by the lists that contain them.
 _LACKING: dict[str, dict[str, Any]] = {
     "metrics": {"unit": "", "show_unit": "", "show_scale": 1, "better": None, "scope": "both", "links": False}
     | {"happened": None, "definition": "", "source": None},

@@ -138,7 +138,7 @@ class Evaluator:
                 metrics[flow] = {name: row[name] for name in wanted}
 
     def apart(self, values: Values, runs: Iterable[int]) -> list[list[float | None]]:
-        """Of each run of a point the values of the schemes, not their difference."""
+        """For each run of a point, the values of the schemes, not their difference."""
         objective = self.question.objective
         cells = [self._cells(values, run) for run in runs]
         self._simulate([cell for of_run in cells for cell in of_run if cell.address not in self.known])
@@ -148,7 +148,7 @@ class Evaluator:
         ]
 
     def values(self, points: Sequence[Values], runs: Iterable[int] = (1,)) -> list[list[float | None]]:
-        """Of each point the value of each run; None of runs that are invalid or have none."""
+        """For each point, the value of each run; None for runs that are invalid or have none."""
         asked = [[self._cells(point, run) for run in runs] for point in points]
         missing = {
             cell.address: cell

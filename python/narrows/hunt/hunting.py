@@ -253,7 +253,7 @@ class Hunt:
         loaded = load(self.path / MINIMAL, [Override(f"--set {key}", key, text) for key, text in changes])
         target = self.path / plane
         if target.exists() and _hash_of(target) != loaded.scenario.hash:
-            # Of a scenario that was minimal before more was searched.
+            # A scenario that was minimal before the search was extended.
             shutil.rmtree(target)
         finished = run_campaign(
             loaded, target, resume=False, argv=["narrows", "hunt"], console=stderr_console(), quiet=quiet

@@ -58,7 +58,7 @@ def _both(evaluator: Evaluator, values: Values) -> list[list[float]]:
 
 
 def _outwards(value: float, *, up: bool) -> float:
-    """A limit in two digits that is no stricter than the value."""
+    """A limit in two digits, not stricter than the value."""
     if value <= 0:
         return 0.0
     scale = 10 ** (math.floor(math.log10(value)) - 1)

@@ -12,7 +12,7 @@ NOTHING = "-"
 
 
 def points(report: HuntReport) -> Iterator[tuple[str, str, str, str]]:
-    """Of each gene its name, what was searched, and its value as found and in the minimal scenario."""
+    """For each gene, its name, the range searched, and its value as found and in the minimal scenario."""
     best = report.best.values if report.best else {}
     minimal = report.minimal.values if report.minimal else {}
     for bound in report.bounds:
@@ -21,7 +21,7 @@ def points(report: HuntReport) -> Iterator[tuple[str, str, str, str]]:
 
 
 def planes(report: HuntReport, objective: Objective) -> Iterator[tuple[str, str, str, str, str]]:
-    """Of each plane on which the minimal scenario was run: runs, verdicts, median and range, and if it
+    """For each plane on which the minimal scenario was run: runs, verdicts, median and range, and if it
     holds."""
     for plane, replay in (("simulated", report.simulated), ("emulated", report.emulated)):
         if replay is None:
@@ -67,7 +67,7 @@ def page(report: HuntReport, objective: Objective, scenario: str | None) -> str:
     lines += [markdown_table(("", "searched", "found", "minimal"), points(report))]
     if scenario is not None:
         lines += [
-            "What is left, to be run with `narrows run minimal.yaml`:",
+            "The remaining scenario, which `narrows run minimal.yaml` runs:",
             "",
             "```yaml",
             scenario + "```",

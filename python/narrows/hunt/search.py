@@ -166,7 +166,7 @@ def holds(evaluator: Evaluator, values: Values, wanted: float) -> bool:
 
 
 def confirm(evaluator: Evaluator, search: Search) -> Best | None:
-    """Of the worst points the one that is worst in all of several runs, with its value in the mildest; None
+    """The worst point in all of several runs, with its value in the mildest; None
     if none has a value in all."""
     objective = evaluator.question.objective
     points = [search.best] if search.reached and search.best else list(search.worst.values())

@@ -307,11 +307,11 @@ def _value(runs: list[float]) -> float:
 
 
 def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:
-    """Of each the 95 % interval of its place, when paths are drawn again and, on each of them, runs: the same
+    """The 95 % interval of each one's place, when paths are drawn again and, on each of them, runs: the same
     of all submissions, for run k of each has met the same chance."""
     count, paths = len(entrants), len(entrants[0].values)
     chance = np.random.RandomState(SEED)
-    # Of each path, resampled medians of all submissions.
+    # For each path, resampled medians of all submissions.
     times = RESAMPLES // 10
     drawn = np.empty((paths, times, count))
     for path in range(paths):

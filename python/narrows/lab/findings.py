@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 
 from narrows.text import plural
 
-#: Of each condition the values by scheme; None where there is none.
+#: For each condition, the values by scheme; None where missing.
 Table = Mapping[str, Mapping[str, float | None]]
 #: Statements about pairs that are written out before the rest is counted.
 _MOST_PAIRS = 6

@@ -33,7 +33,7 @@ _TCP = 6
 
 @dataclass(frozen=True)
 class Choice:
-    """Which connections the user wants: those with one of the ports, or by number; empty is no wish."""
+    """Which connections the user wants: those with one of the ports, or by number; empty selects all."""
 
     ports: Sequence[int] = ()
     flows: Sequence[int] = ()
