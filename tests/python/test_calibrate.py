@@ -305,7 +305,7 @@ def test_usual_headings_are_understood(
         ("scheme,throughput_mbps,loss\ncubic,2,1\n", "no unit of loss"),
         ("scheme,throughput_mbps,throughput_kbps\ncubic,2,1\n", "several headings"),
         (HEAD + "cubic,1,all,x,1,1\n", '"x" is not a number'),
-        (HEAD + "cubic,1,all,inf,1,1\n", "no finite number"),
+        (HEAD + "cubic,1,all,inf,1,1\n", "not a finite number"),
         (HEAD + "cubic,1,all,-1,1,1\n", "is negative"),
         (HEAD + "cubic,1,all,1,-1,1\n", "correct the clocks"),
         (HEAD + "cubic,1,all,1,0,1\n", "is zero"),
@@ -339,7 +339,9 @@ def test_small_negative_losses_are_none_and_lines_of_means_are_left_out(tmp_path
 
 def test_names_are_mapped_and_never_guessed(tmp_path: File) -> None:
     table = tables.read(written(tmp_path, HEAD + "TCP Cubic,1,all,1,50,0\ncubic,1,all,1,50,0\n"))
-    with pytest.raises(DataError, match=r'"TCP Cubic" is not a scheme of ours.*--scheme "TCP Cubic=cubic"'):
+    with pytest.raises(
+        DataError, match=r'"TCP Cubic" is not a scheme of Narrows.*--scheme "TCP Cubic=cubic"'
+    ):
         entries_of(table, {})
     found, left = entries_of(table, {"TCP Cubic": "cubic-linux", "cubic": None})
     assert found == {"TCP Cubic": "cubic-linux"}

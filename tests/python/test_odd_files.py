@@ -71,7 +71,7 @@ def test_names_that_are_too_long_are_told_as_such(command: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("'~nobody-of-this-name/x'", "names the home folder of a user who is not there"),
+        ("'~nobody-of-this-name/x'", "names the home folder of a user who does not exist"),
         ('"a\\x00b"', "has the character NUL in it"),
         (LONG, "file name too long"),
         ("/dev/zero", "is not a regular file"),

@@ -231,8 +231,8 @@ def test_names_of_columns_never_meet() -> None:
 def test_an_empty_campaign_has_an_empty_table(tmp_path: Path) -> None:
     folder = simulate(tmp_path / "out")
     opened = CampaignFolder.read(folder)
-    for cell in opened.document["cells"]:
-        cell.update(state="pending", verdict=None)
+    for cell in opened.cells:
+        opened.change(cell.id, state="pending", verdict=None)
     assert table(results.compute(opened)).num_rows == 0
 
 

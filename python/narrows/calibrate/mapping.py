@@ -192,7 +192,7 @@ def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str
         listed = ", ".join(f'"{shorten(name)}"' for name in strange[:5])
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
         raise DataError(
-            f"{table.source}: {listed}{more} {'is' if len(strange) == 1 else 'are'} no scheme of ours; say"
+            f"{table.source}: {listed}{more} {'is not a scheme' if len(strange) == 1 else 'are not schemes'} of Narrows; say"
             f' what it is with --scheme "{shorten(strange[0])}=cubic" or in a map, or null to leave it out'
         )
     if not result:
