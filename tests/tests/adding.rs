@@ -27,6 +27,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "this test",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     transport: &[],
     profiles: &[],
     params: &[],

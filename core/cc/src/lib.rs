@@ -191,6 +191,9 @@ pub struct Scheme {
     pub recovery: Recovery,
     /// ECN codepoint.
     pub ecn: EcnUse,
+    /// Whether it reduces its window at every loss by more than it adds between two, for any delay, so that random loss
+    /// alone bounds a flow.
+    pub loss_based: bool,
     /// Transport settings that are part of the scheme's definition (name and value as in scenarios), used unless the
     /// scenario sets them: NewReno has no selective acknowledgements.
     pub transport: &'static [(&'static str, &'static str)],

@@ -11,7 +11,7 @@
 //! | a link with a rate in the direction of its data | acknowledgements arrive no faster |
 //! | a policer that drops, in the same direction | the same, for schemes that react to losses or follow the delivery rate |
 //! | a delay line with a limit, in the same direction | at most its limit arrives within its delay |
-//! | loss of at least [`MIN_LOSS`], in the same direction | a scheme of [`LOSS_BASED`] reduces its window by more than it adds |
+//! | loss of at least [`MIN_LOSS`], in the same direction | a scheme that is `loss_based` in its registration reduces its window by more than it adds |
 //!
 //! A server in the direction of acknowledgements alone is not a bound: its queue overflows, and each remaining
 //! acknowledgement covers more data. Neither are delays, outages, a list of losses (it ends), marks without a queue,
@@ -32,34 +32,6 @@ const MAX_RATE: f64 = 1e13;
 /// Minimum share of random loss that counts as a bound. Before its first loss a slow start sends 1 / share packets on
 /// average, and as many are in flight.
 pub const MIN_LOSS: f64 = 1e-4;
-/// Schemes that reduce their window at every loss by more than they add between two, for any delay (checked by runs on
-/// a path without rate in `tests/tests/all/bounds.rs`).
-pub const LOSS_BASED: &[&str] = &[
-    "tahoe",
-    "reno",
-    "newreno",
-    "cubic",
-    "cubic-linux",
-    "cubic2008",
-    "quic-cubic",
-    "scalable",
-    "highspeed",
-    "bic",
-    "htcp",
-    "hybla",
-    "vegas",
-    "vegas-linux",
-    "veno",
-    "illinois",
-    "yeah",
-    "compound",
-    "dctcp",
-    "prague",
-    "ledbat",
-    "lp",
-    "utp",
-    "ledbat++",
-];
 
 /// The bound of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,7 +173,7 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
     let loses = |share: &dyn Fn(&Map<String, Value>) -> f64| {
         let minimum = states.iter().map(share).fold(1.0, f64::min);
         let answers = match &flow.scheme {
-            SchemeRef::Native(scheme, _) => LOSS_BASED.contains(&scheme.name),
+            SchemeRef::Native(scheme, _) => scheme.loss_based,
             _ => true,
         };
         (answers && minimum >= MIN_LOSS)

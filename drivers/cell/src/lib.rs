@@ -23,7 +23,7 @@ mod results;
 mod silence;
 mod summary;
 
-pub use bounds::{Bound, LOSS_BASED, MIN_LOSS, in_words};
+pub use bounds::{Bound, MIN_LOSS, in_words};
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use check::check_scheme;
 pub use error::{Context, RunError};

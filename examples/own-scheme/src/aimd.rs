@@ -15,6 +15,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Chiu and Jain, 1989",
     recovery: Recovery::Proportional,
     ecn: EcnUse::None,
+    loss_based: false,
     transport: &[],
     profiles: &[],
     params: AimdParams::PARAMS,

@@ -1,6 +1,7 @@
-//! Loss alone bounds the schemes that `narrows_cell::LOSS_BASED` lists, on paths without any rate.
+//! Loss alone bounds the schemes that are `loss_based` in their registration, on paths without any rate.
 
-use narrows_cell::{Cell, LOSS_BASED, MIN_LOSS};
+use narrows_cc::schemes::ALL;
+use narrows_cell::{Cell, MIN_LOSS};
 use narrows_sim::World;
 use narrows_units::Time;
 use serde_json::{Value, json};
@@ -47,7 +48,13 @@ fn loss_bounds_what_answers_it() {
         json!({"kind": "periodicloss", "every": (1.0 / MIN_LOSS) as u64}),
     ];
     let mut beyond = Vec::new();
-    for scheme in LOSS_BASED {
+    let loss_based: Vec<_> = ALL
+        .iter()
+        .filter(|s| s.loss_based)
+        .map(|s| s.name)
+        .collect();
+    assert!(loss_based.contains(&"cubic") && !loss_based.contains(&"bbr1"));
+    for scheme in loss_based {
         for loss in &losses {
             let cell = cell(scheme, loss);
             assert_eq!(cell.unbounded(), None, "{scheme}");

@@ -38,6 +38,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Linux net/ipv4/tcp_bbr.c; Cardwell et al. 2016",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     transport: &[],
     profiles: &[],
     params: Bbr1Params::PARAMS,

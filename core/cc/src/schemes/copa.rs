@@ -65,6 +65,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Arun and Balakrishnan, NSDI 2018; genericCC (MarkovianCC) d0153f8",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     // Two seconds of silence are the scheme's own timeout.
     transport: &settings::<4>(&[&DATAGRAMS, &timeout("2000000000")]),
     profiles: &[

@@ -22,6 +22,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "GENI wiki, SampleAssignments/TcpAssignment, step 9",
     params: Exp::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Exp::read(params))),
+    loss_based: false,
     ..super::reno::SCHEME
 };
 

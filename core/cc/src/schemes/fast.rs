@@ -29,6 +29,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Jin, Wei and Low 2004; Wei et al. 2006",
     params: FastParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params))),
+    loss_based: false,
     ..super::reno::SCHEME
 };
 

@@ -36,6 +36,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Yan et al., USENIX ATC 2018; github.com/StanfordSNR/indigo",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     transport: neural_policy::TRANSPORT,
     profiles: &[Profile {
         name: "pantheon",

@@ -33,6 +33,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "greghill/koho_cc f0f2e69",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     transport: &settings::<4>(&[&DATAGRAMS, &timeout("60000000000")]),
     profiles: &[Profile {
         name: "pantheon",

@@ -48,6 +48,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Dong et al., NSDI 2015; modong/pcc 1afc958",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     // One report per packet, as sent by its receiver.
     transport: &[("ack_every", "1")],
     profiles: &[crate::Profile {

@@ -31,6 +31,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "RFC 9331; TCP Prague (L4STeam, Linux net/ipv4/tcp_prague.c)",
     recovery: Recovery::Direct,
     ecn: EcnUse::Scalable,
+    loss_based: true,
     transport: &[("ecn", "true")],
     profiles: &[],
     params: PragueParams::PARAMS,

@@ -34,6 +34,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "google/proto-quic 77961f1",
     recovery: Recovery::Proportional,
     ecn: EcnUse::None,
+    loss_based: true,
     transport: &[
         ("initial_window", "32"),
         ("max_ack_delay", "25000000"),

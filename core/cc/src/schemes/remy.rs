@@ -37,6 +37,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Winstein and Balakrishnan, SIGCOMM 2013; genericCC, RemyCC",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     // The sender's own timeout is the only one.
     transport: &settings::<8>(&[&DATAGRAMS, &GAPS_ARE_LOSSES, &timeout("60000000000")]),
     profiles: &[

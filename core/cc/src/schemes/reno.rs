@@ -16,6 +16,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "RFC 5681, RFC 3465, RFC 6928",
     recovery: Recovery::Proportional,
     ecn: EcnUse::Classic,
+    loss_based: true,
     transport: &[],
     profiles: &[],
     params: Reno::PARAMS,

@@ -30,6 +30,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Winstein et al., NSDI 2013, section 4.1",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     transport: &DATAGRAMS,
     profiles: &[],
     params: SaturatorParams::PARAMS,

@@ -21,6 +21,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Jacobson, SIGCOMM 1988; RFC 5681",
     recovery: Recovery::Restart,
     ecn: EcnUse::None,
+    loss_based: true,
     transport: &[("sack", "false")],
     profiles: &[],
     params: Tahoe::PARAMS,

@@ -39,6 +39,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "libutp (BitTorrent), utp_internal.cpp",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: true,
     transport: &[
         ("rto_rule", "rfc6298"),
         ("min_rto", "1000000000"),

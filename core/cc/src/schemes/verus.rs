@@ -52,6 +52,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Zaki et al. 2015; yzaki/verus d4b447e",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
+    loss_based: false,
     // Verus has its own timeout; the transport's only cleans up its state.
     transport: &settings::<8>(&[&DATAGRAMS, &GAPS_ARE_LOSSES, &timeout("1000000000")]),
     profiles: &[Profile {

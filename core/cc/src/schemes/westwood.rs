@@ -25,6 +25,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Grieco and Mascolo 2004",
     params: WestwoodParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params))),
+    loss_based: false,
     ..super::reno::SCHEME
 };
 

@@ -110,9 +110,6 @@ fn loss_bounds_those_alone_that_answer_it() {
         });
         assert_eq!(found, None, "{scheme}");
     }
-    for name in LOSS_BASED {
-        assert!(narrows_cc::schemes::find(name).is_some(), "{name}");
-    }
 }
 
 #[test]

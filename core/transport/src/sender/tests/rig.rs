@@ -117,6 +117,7 @@ const FIXED: Scheme = Scheme {
     source: "",
     recovery: Recovery::Direct,
     ecn: EcnUse::Classic,
+    loss_based: false,
     transport: &[],
     profiles: &[],
     params: &[ParamSpec::new("window", narrows_units::Kind::Packets, "")],
