@@ -191,9 +191,10 @@ def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str
     if strange:
         listed = ", ".join(f'"{shorten(name)}"' for name in strange[:5])
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
+        are = "is not a scheme" if len(strange) == 1 else "are not schemes"
         raise DataError(
-            f"{table.source}: {listed}{more} {'is not a scheme' if len(strange) == 1 else 'are not schemes'} of Narrows; say"
-            f' what it is with --scheme "{shorten(strange[0])}=cubic" or in a map, or null to leave it out'
+            f"{table.source}: {listed}{more} {are} of Narrows; say what it is with --scheme"
+            f' "{shorten(strange[0])}=cubic" or in a map, or null to leave it out'
         )
     if not result:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
