@@ -59,7 +59,7 @@ class Targets:
     """All targets of a table in a fixed order, and their noise."""
 
     all: tuple[Target, ...]
-    #: Standard error of each on the scale of `scaled`.
+    #: Standard error of each on the scale of `scale`.
     noise: Floats
 
     @property

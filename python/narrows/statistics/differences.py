@@ -97,7 +97,7 @@ def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
 
 
 def _two_sided(law: Floats, number: int) -> float:
-    """Twice the smaller tail from `found` on, at most 1."""
+    """Twice the smaller tail from `number` on, at most 1."""
     lower, upper = float(law[: number + 1].sum()), float(law[number:].sum())
     return min(1.0, 2 * min(lower, upper))
 

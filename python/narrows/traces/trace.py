@@ -2,7 +2,7 @@
 
 `Opportunities` is mahimahi's idea of a link: at given milliseconds the link moves up to `OPPORTUNITY_BYTES`.
 `Rates` says how fast the link is from one instant to the next. Each can be turned into the other; what is
-kept on the way is said at `binned` and `opportunities`.
+kept on the way is documented at `bin_rates` and `opportunities`.
 """
 
 from __future__ import annotations
