@@ -166,7 +166,7 @@ def test_where_chromium_is_missing_a_sentence_says_so(
     program = store.load(path)
     variant = program.variants["vp8"]
     reason = why_missing(document(program, variant, defaults(program, variant)))
-    assert reason == "its file /no/chromium is not there; run: narrows programs build chromium"
+    assert reason == "its file /no/chromium does not exist; run: narrows programs build chromium"
 
 
 def _part_of_chromium(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
