@@ -36,7 +36,7 @@ class Bar:
         self._task = task
 
     def update(self, done: float | None = None, total: float | None = None, note: str | None = None) -> None:
-        """Shows the amount done of `total`, and a note; what is None stays."""
+        """Updates the amount done, the total and the note; None leaves a value unchanged."""
         self._progress.update(self._task, completed=done, total=total)
         if note is not None:
             self._progress.update(self._task, note=note)

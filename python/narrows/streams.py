@@ -66,7 +66,7 @@ _BOXES = range(0x2500, 0x2580)
 
 
 def plain(letter: str) -> str:
-    """A character in ASCII, as people would write it; by its code point if there is no usual form."""
+    """The usual ASCII form of a character, or its code point if it has none."""
     if letter in _ASCII:
         return _ASCII[letter]
     if ord(letter) in _BOXES:

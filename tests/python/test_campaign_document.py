@@ -1,4 +1,4 @@
-"""The cells of campaign.json by their one definition: what is read, refused and written again."""
+"""The typed cells of campaign.json: reading, refusals, and writing back."""
 
 from __future__ import annotations
 

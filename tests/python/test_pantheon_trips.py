@@ -1,4 +1,4 @@
-"""What goes out of an imported campaign is what came in, and what is not a log is told in one sentence."""
+"""An export of an imported campaign equals the import, and other files are refused in one sentence."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert calls.read_text() == "run\n"
     assert list((tmp_path / "builds").iterdir()) == [first.folder]
     assert in_words(second).startswith("mine: is built, with cargo 9.9.9, in ")
-    # What cargo leaves in its folder is not a source; the sources are.
+    # Files that cargo writes into its folder are not sources.
     (folder / "sources" / "target" / "x").write_text("x")
     assert build(mine, lines.append).state == THERE
     (folder / "sources" / "src" / "main.rs").write_text("fn main() { main() }\n")

@@ -73,7 +73,7 @@ def chosen(options: Options) -> list[str]:
     for name in options.names:
         if name not in every and not (options.programs and name in others):
             hint = did_you_mean(name, every) or "; narrows schemes lists them"
-            raise DataError(f'there is no scheme "{name}" that can be verified{hint}')
+            raise DataError(f'no scheme "{name}" can be verified{hint}')
     return [name for name in every if not options.names or name in options.names]
 
 

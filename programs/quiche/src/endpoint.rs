@@ -70,7 +70,7 @@ impl Endpoint {
                 from,
                 to: self.address,
             };
-            // What is not a packet of this connection is passed over.
+            // Datagrams that are not packets of this connection are ignored.
             let _ = connection.recv(&mut self.buffer[..length], info);
         }
         Ok(())

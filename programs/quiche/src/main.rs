@@ -128,7 +128,7 @@ fn receive(port: u16, stopped: &AtomicBool) -> Outcome {
                     none.insert(quiche::accept(&id, None, info.to, from, &mut config)?)
                 }
             };
-            // What is not a packet of this connection is passed over.
+            // Datagrams that are not packets of this connection are ignored.
             let _ = connection.recv(&mut endpoint.buffer[..length], info);
         }
         let Some(connection) = &mut connection else {

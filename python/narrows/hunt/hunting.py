@@ -27,7 +27,7 @@ from narrows.documents.hunt import FORMAT, Bound, HuntReport, MinimalPath, read_
 from narrows.documents.hunt import Path as HuntPath
 from narrows.errors import DataError, Interrupted, NarrowsError, reason
 from narrows.files import read_text
-from narrows.hunt import leftover
+from narrows.hunt import minimal_scenario
 from narrows.hunt.evaluate import EVALUATIONS, Evaluator, Question
 from narrows.hunt.minimise import Minimal, minimise
 from narrows.hunt.search import CONFIRMED, Best, Budget, Search, confirm, library
@@ -110,7 +110,7 @@ class Hunt:
         return HuntReport(
             format=FORMAT,
             hash=question.hash,
-            question=leftover.ask(question),
+            question=minimal_scenario.ask(question),
             scheme=question.scheme,
             worst=question.objective.name,
             against=question.against,
@@ -156,16 +156,16 @@ class Hunt:
         small = minimise(evaluator, worst.values, kept, self.watch.minimise)
         promised = objective.value_to_promise(kept)
         runs = [value for value in evaluator.values([small.values], CONFIRMED)[0] if value is not None]
-        expect = leftover.expectations(question, evaluator, small.values, promised)
+        expect = minimal_scenario.expectations(question, evaluator, small.values, promised)
         mildest = min(runs) if objective.high else max(runs)
         claim = self._claim(mildest)
-        text = leftover.scenario(
+        text = minimal_scenario.scenario(
             question,
             small.values,
             name=self.name,
             claim=claim,
             expect=expect,
-            comment=[f"Found by narrows hunt: {leftover.ask(question)}"],
+            comment=[f"Found by narrows hunt: {minimal_scenario.ask(question)}"],
         )
         write_atomically(self.path / MINIMAL, text)
         small_path = self._path(small.values, mildest)
@@ -202,7 +202,7 @@ class Hunt:
         self.save()
 
     def _write_found(self, values: Values, value: float) -> None:
-        text = leftover.scenario(
+        text = minimal_scenario.scenario(
             self.question, values, name=f"{self.name}-found", claim=self._claim(value), expect=[]
         )
         write_atomically(self.path / FOUND, text)
@@ -215,7 +215,7 @@ class Hunt:
         return HuntPath(value=value, words=self.question.objective.words(value), values=present)
 
     def _claim(self, value: float) -> str:
-        return leftover.claim(self.question, value)
+        return minimal_scenario.claim(self.question, value)
 
     @property
     def name(self) -> str:
@@ -258,7 +258,7 @@ class Hunt:
         finished = run_campaign(
             loaded, target, resume=False, argv=["narrows", "hunt"], console=stderr_console(), quiet=quiet
         )
-        outcome = leftover.outcome(self.question, finished.results, plane)
+        outcome = minimal_scenario.outcome(self.question, finished.results, plane)
         self.document = replace(self.document, **{plane: outcome})
         self.save()
 

@@ -146,7 +146,7 @@ def _case(case: str, accuracy: Accuracy) -> _Case:
 
 
 def _reversed_pair(pair: ReversedPair) -> str:
-    doubt = " (the runs of ours overlap)" if pair.within_runs else ""
+    doubt = " (our runs overlap)" if pair.within_runs else ""
     return (
         f"{pair.case}: published {pair.published_more} above {pair.published_less}, here the reverse{doubt}"
     )
