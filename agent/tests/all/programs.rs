@@ -281,9 +281,14 @@ fn connectors_that_end_make_the_run_invalid() {
         "{text}"
     );
     assert!(reason(&record, "no_data").1.contains("sent no packet"));
+    // The flow lasts seconds longer than the program, even on a machine that takes long to start it.
+    let longer = |cell: &mut Value| {
+        cell["duration_ns"] = (3 * LENGTH * 1_000_000).into();
+        cell["flows"][0]["stop_ns"] = cell["duration_ns"].clone();
+    };
     let early =
         format!("import threading, os\nthreading.Timer(1.1, os._exit, [0]).start()\n{SOURCE}");
-    let record = Trial::run("early", SINK, &early, |_| {}).record();
+    let record = Trial::run("early", SINK, &early, longer).record();
     assert!(
         reason(&record, "program_ended")
             .1
@@ -292,7 +297,7 @@ fn connectors_that_end_make_the_run_invalid() {
     let crash = format!(
         "import threading, os\nthreading.Timer(0.3, os.kill, [os.getpid(), 11]).start()\n{SOURCE}"
     );
-    let record = Trial::run("crash", SINK, &crash, |_| {}).record();
+    let record = Trial::run("crash", SINK, &crash, longer).record();
     assert!(
         reason(&record, "program_crashed")
             .1
@@ -301,6 +306,7 @@ fn connectors_that_end_make_the_run_invalid() {
     // A program that ends when it is done may do so.
     let little = "import socket, sys\nsocket.create_connection((sys.argv[1], int(sys.argv[2]))).sendall(bytes(99999))";
     let record = Trial::run("done", SINK, little, |cell| {
+        longer(cell);
         cell["flows"][0]["program"]["end"]["when"] = "done".into();
     })
     .record();
