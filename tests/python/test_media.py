@@ -169,7 +169,7 @@ def test_the_report_tells_of_frames_where_there_are_any(tmp_path: Path) -> None:
     table = tables.medians(campaign, "frames")
     assert table is not None
     # A row for each flow that sends frames, and none for the bulk flows.
-    assert [row[0]["text"] for row in table["rows"]] == with_frames
+    assert [row[0].text for row in table.rows] == with_frames
     assert figure.absent(campaign) is None
     assert set(figure.numbers(campaign)["scheme"]) == set(with_frames)
     assert figure.figure(campaign, Options()).axes

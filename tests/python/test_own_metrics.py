@@ -234,10 +234,10 @@ def test_reports_have_them_in_their_tables(folder: Path, file: Path) -> None:
 
     results.write(CampaignFolder.read(folder), results.read(folder))
     campaign = data.load(folder)
-    heads = [cell["text"] for cell in report_table(campaign)["head"]]
+    heads = [cell.text for cell in report_table(campaign).head]
     assert heads[-3:] == ["packets per flow", "share", "broken"]
-    rows = {row[0]["text"]: row for row in run_statistics(campaign, campaign.runs[0])["rows"]}
-    assert float(rows["packets per flow"][-1]["text"]) > 100
+    rows = {row[0].text: row for row in run_statistics(campaign, campaign.runs[0]).rows}
+    assert float(rows["packets per flow"][-1].text) > 100
     assert {"mine.py"} == {metric.source for metric in campaign.metrics if metric.is_own}
 
 

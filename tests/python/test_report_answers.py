@@ -65,22 +65,22 @@ def test_no_row_is_ranked_beyond_what_compare_shows(tmp_path: Path, seed: int) -
     loaded = load(folder)
     whole = document.compose(loaded, {})
     found = compare(Request([folder], traces=False))
-    for one in whole["leaders"]:
-        better = shown_better(found, one["metric"])
-        rows = [*one["first"], *one["behind"], *one["unjudged"]]
+    for one in whole.leaders:
+        better = shown_better(found, one.metric)
+        rows = [*one.first, *one.behind, *one.unjudged]
         # Only rows of the same conditions are in one order.
         assert len({loaded.rows[label].values for label in rows}) == 1
-        for label in one["behind"]:
+        for label in one.behind:
             assert any((winner, label) in better for winner in rows), "somebody is shown to be better"
-        for label in one["first"]:
+        for label in one.first:
             assert not any((winner, label) in better for winner in rows), "no scheme is shown to be better"
-        if one["best"]:
-            assert one["first"] == [one["best"]] and count >= 6
+        if one.best:
+            assert one.first == (one.best,) and count >= 6
     if count < 6:
-        assert not any(one["first"] for one in whole["leaders"])
+        assert not any(one.first for one in whole.leaders)
     # Sentences crown whom the leaders crown, and nobody else.
-    crowned = {loaded.rows[one["best"]].scheme for one in whole["leaders"] if one["best"]}
-    for sentence in whole["answer"]:
+    crowned = {loaded.rows[one.best].scheme for one in whole.leaders if one.best}
+    for sentence in whole.answer:
         if match := re.match(r"(?:Highest|Lowest) [^:]*?: (\w+) (?:with|in) ", sentence):
             assert match[1] in {*crowned, "open"}, sentence
 

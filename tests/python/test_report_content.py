@@ -19,6 +19,8 @@ from narrows.analysis import attempts
 from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry, Failure
 from narrows.report import document, tables
+from narrows.report.cells import Cell
+from narrows.report.content import Report
 from narrows.report.data import load
 from narrows.report.packed import unpack
 from report_campaigns import QUESTION, TIMES, Spec, network, write_campaign
@@ -108,7 +110,7 @@ def page(folder: Path) -> Page:
 
 
 @pytest.fixture(scope="module")
-def doc(folder: Path) -> dict[str, Any]:
+def doc(folder: Path) -> Report:
     return document.compose(load(folder), {})
 
 
@@ -149,25 +151,23 @@ def test_question_and_answer_are_told(page: Page) -> None:
     assert "2 invalid runs, 1 failed run, 1 unfinished run, 1 skipped scheme" in page.words
 
 
-def test_every_cell_is_listed_with_its_outcome_and_reason(doc: dict[str, Any], page: Page) -> None:
-    rows = {
-        (r[0]["text"], r[1]["text"], r[2]["text"]): r[3]["text"] for r in doc["verdicts"]["table"]["rows"]
-    }
+def test_every_cell_is_listed_with_its_outcome_and_reason(doc: Report, page: Page) -> None:
+    rows = {(r[0].text, r[1].text, r[2].text): r[3].text for r in doc.verdicts.table.rows}
     assert rows[("reno", "2", "invalid")] == "Rings dropped 12 packets."
     assert rows[("sprout", "1", "failed")] == "The sender exited with status 1."
     assert rows[("verus", "1", "pending")] == "not run yet"
     assert rows[("linux:vegas", "–", "skipped")] == SKIPPED["reason"]
     assert rows[("cubic", "1", "ok")] == "nothing to report"
-    counts = {c["outcome"]: c["count"] for c in doc["verdicts"]["counts"]}
+    counts = {c.outcome: c.count for c in doc.verdicts.counts}
     assert counts == {"ok": 2, "degraded": 1, "invalid": 2, "failed": 1, "pending": 1, "skipped": 1}
     for text in rows.values():
         assert text in page.words
 
 
-def test_attempts_that_failed_before_a_run_succeeded_are_told(doc: dict[str, Any], page: Page) -> None:
+def test_attempts_that_failed_before_a_run_succeeded_are_told(doc: Report, page: Page) -> None:
     told = "1 attempt of cubic failed and was made again (run 2): <there> has vanished."
-    assert doc["verdicts"]["attempts"] == [told] and told in page.words
-    assert dict(doc["facts"])["Runs"].endswith("1 scheme skipped, 1 failed attempt")
+    assert doc.verdicts.attempts == [told] and told in page.words
+    assert dict(doc.facts)["Runs"].endswith("1 scheme skipped, 1 failed attempt")
 
 
 def failing(scheme: str, run: int, messages: list[str], state: str = "finished") -> CellEntry:
@@ -198,23 +198,21 @@ def test_every_failed_attempt_is_counted_and_sentences_stay_short(messages: list
     assert all(len(one) < 250 for one in told)
 
 
-def test_invalid_runs_enter_no_mean(folder: Path, doc: dict[str, Any]) -> None:
+def test_invalid_runs_enter_no_mean(folder: Path, doc: Report) -> None:
     campaign = load(folder)
     valid, invalid = (r.rows["1"].metrics["throughput_bps"] or 0.0 for r in campaign.of_scheme("reno"))
     row = _row(doc, "reno", "1")
-    assert row[1]["text"] == "1 of 2"
-    assert row[2]["text"] == f"{valid / 1e6:.2f}"
+    assert row[1].text == "1 of 2"
+    assert row[2].text == f"{valid / 1e6:.2f}"
     assert campaign.of_scheme("reno")[1].verdict == "invalid"
     assert invalid is not None
-    assert "copa" not in " ".join(doc["answer"])
-    assert [r["scheme"] for r in doc["runs"]] == ["cubic", "cubic", "reno", "reno", "copa"], (
-        "but they are shown"
-    )
+    assert "copa" not in " ".join(doc.answer)
+    assert [r.scheme for r in doc.runs] == ["cubic", "cubic", "reno", "reno", "copa"], "but they are shown"
 
 
-def test_skipped_checks_are_not_counted_as_holding(doc: dict[str, Any]) -> None:
-    for run in doc["runs"]:
-        assert dict(run["facts"])["checks"] == "21 of 22 hold, 1 skipped"
+def test_skipped_checks_are_not_counted_as_holding(doc: Report) -> None:
+    for run in doc.runs:
+        assert dict(run.facts)["checks"] == "21 of 22 hold, 1 skipped"
 
 
 def test_checks_are_counted_in_words() -> None:
@@ -228,30 +226,30 @@ def test_checks_are_counted_in_words() -> None:
     )
 
 
-def _row(doc: dict[str, Any], scheme: str, flow: str) -> list[dict[str, Any]]:
+def _row(doc: Report, scheme: str, flow: str) -> list[Cell]:
     """The cells from `flow` on, of one row of the main table."""
     current = ""
-    for row in doc["results"]["table"]["rows"]:
+    for row in doc.results.table.rows:
         cells = row
-        if row[0].get("kind") == "scheme":
-            current, cells = row[0]["text"], row[1:]
-        if current == scheme and cells[0]["text"] == flow:
+        if row[0].kind == "scheme":
+            current, cells = row[0].text, row[1:]
+        if current == scheme and cells[0].text == flow:
             return list(cells)
     raise AssertionError(f"no row for {scheme}, flow {flow}")
 
 
-def test_what_is_not_available_says_why(doc: dict[str, Any]) -> None:
-    for table in [doc["results"]["table"], *(r["table"] for r in doc["runs"])]:
-        notes = {n["mark"]: n["text"] for n in table["notes"]}
-        for row in table["rows"]:
+def test_what_is_not_available_says_why(doc: Report) -> None:
+    for table in [doc.results.table, *(r.table for r in doc.runs if r.table)]:
+        notes = {n.mark: n.text for n in table.notes}
+        for row in table.rows:
             for cell in row:
-                if cell["text"] == "N/A":
-                    assert cell["marks"]
-                    assert all(notes[m] for m in cell["marks"])
-    table = doc["results"]["table"]
-    notes = {n["mark"]: n["text"] for n in table["notes"]}
-    assert notes[_row(doc, "copa", "all")[2]["marks"][0]] == "no valid run"
-    assert notes[_row(doc, "reno", "1")[1]["marks"][0]] == "reno: run 2 invalid, not in these numbers"
+                if cell.text == "N/A":
+                    assert cell.marks
+                    assert all(notes[m] for m in cell.marks)
+    table = doc.results.table
+    notes = {n.mark: n.text for n in table.notes}
+    assert notes[_row(doc, "copa", "all")[2].marks[0]] == "no valid run"
+    assert notes[_row(doc, "reno", "1")[1].marks[0]] == "reno: run 2 invalid, not in these numbers"
 
 
 def test_a_flow_without_packets_is_absent_and_not_zero(tmp_path: Path) -> None:
@@ -261,7 +259,7 @@ def test_a_flow_without_packets_is_absent_and_not_zero(tmp_path: Path) -> None:
         row["metrics"]["delay_p95_ns"], row["absent"]["delay_p95_ns"] = None, "no packet of the flow arrived"
         results["summary"] = [s for s in results["summary"] if s["flow"] != 2]
     table = tables.results(load(folder))
-    assert {"no packet of the flow arrived"} <= {n["text"] for n in table["notes"]}
+    assert {"no packet of the flow arrived"} <= {n.text for n in table.notes}
 
 
 def test_few_runs_show_their_range_and_many_an_interval(tmp_path: Path) -> None:
@@ -271,17 +269,17 @@ def test_few_runs_show_their_range_and_many_an_interval(tmp_path: Path) -> None:
     text = tables.results_words(load(few))
     assert "median of the runs and, below it, their smallest and largest" in text
     assert "bootstrap" not in text
-    assert " to " in tables.results(load(few))["rows"][0][3]["small"]
+    assert " to " in (tables.results(load(few)).rows[0][3].small or "")
     many = write_campaign(tmp_path / "many", specs, duration_s=2.0)
     assert "bootstrap" in tables.results_words(load(many))
-    assert tables.results(load(many))["rows"][0][3]["small"].startswith("[")
+    assert (tables.results(load(many)).rows[0][3].small or "").startswith("[")
     same = write_campaign(
         tmp_path / "same", [Spec("cubic", r, ("cubic",)) for r in range(1, 7)], duration_s=2.0
     )
-    assert tables.results(load(same))["rows"][0][3]["small"] == "identical"
+    assert tables.results(load(same)).rows[0][3].small == "identical"
     one = write_campaign(tmp_path / "one", [Spec("cubic", 1, ("cubic",))], duration_s=2.0)
-    assert tables.results(load(one))["rows"][0][3]["small"] is None
-    assert "nothing is known about how much it varies" in " ".join(document.compose(load(one), {})["answer"])
+    assert tables.results(load(one)).rows[0][3].small is None
+    assert "nothing is known about how much it varies" in " ".join(document.compose(load(one), {}).answer)
 
 
 def test_identical_simulated_runs_are_explained(tmp_path: Path) -> None:
@@ -305,9 +303,9 @@ def test_identical_simulated_runs_are_explained(tmp_path: Path) -> None:
     assert tables.SAME not in tables.results_words(load(one)), "one run can't repeat itself"
 
 
-def test_every_metric_is_defined_and_shown(doc: dict[str, Any], page: Page) -> None:
+def test_every_metric_is_defined_and_shown(doc: Report, page: Page) -> None:
     every = json.loads(_native.metrics())
-    defined = [d["name"] for d in doc["definitions"]]
+    defined = [d.name for d in doc.definitions]
     # Only what is about traffic or times that the campaign does not have is left out.
     left_out = [m["name"] for m in every if m["name"] not in defined]
     assert all(name.startswith(tables.OPTIONAL) and name != "jain_index" for name in left_out)
@@ -317,27 +315,28 @@ def test_every_metric_is_defined_and_shown(doc: dict[str, Any], page: Page) -> N
     for metric in metrics:
         assert metric["definition"] in page.words
         assert f"metric-{metric['name']}" in page.ids
-    shown = [row[0]["text"] for row in doc["runs"][0]["table"]["rows"]]
-    assert shown == [m["label"] for m in metrics]
+    table = doc.runs[0].table
+    assert table is not None
+    assert [row[0].text for row in table.rows] == [m["label"] for m in metrics]
 
 
 def test_system_is_that_of_the_record_and_reproducing_is_explained(
-    folder: Path, page: Page, doc: dict[str, Any]
+    folder: Path, page: Page, doc: Report
 ) -> None:
     assert "Example CPU 9000" in page.words
     assert "net.ipv4.tcp_rmem" in page.words
-    assert doc["reproduce"]["commands"] == ["narrows run scenarios/basic/first-look.yaml -o 'my results'"]
-    assert ["scenario hash", load(folder).record["hash"]] in doc["reproduce"]["facts"]
+    assert doc.reproduce.commands == ["narrows run scenarios/basic/first-look.yaml -o 'my results'"]
+    assert ("scenario hash", load(folder).record["hash"]) in doc.reproduce.facts
     assert "schema: narrows/scenario/1" in page.words
-    assert {row[0]["text"] for row in doc["fingerprints"]["rows"]} == {"cubic", "reno", "copa"}
+    assert {row[0].text for row in doc.fingerprints.rows} == {"cubic", "reno", "copa"}
 
 
-def test_the_path_is_told_in_words(doc: dict[str, Any]) -> None:
-    words = " ".join(doc["path"]["sentences"])
+def test_the_path_is_told_in_words(doc: Report) -> None:
+    words = " ".join(doc.path.sentences)
     assert "12 Mbit/s" in words
     assert "droptail 60 kB, at most 40 ms of waiting, 1 × the bandwidth-delay product" in words
     assert "The smallest possible round trip takes 40 ms" in words
-    assert "2 flows that start 1 s apart" in " ".join(doc["path"]["workload"])
+    assert "2 flows that start 1 s apart" in " ".join(doc.path.workload)
 
 
 def test_charts_have_the_numbers_of_the_record(folder: Path, page: Page) -> None:
@@ -349,15 +348,15 @@ def test_charts_have_the_numbers_of_the_record(folder: Path, page: Page) -> None
         "copa-r1",
     }
     chart = page.data["cubic-r1/throughput"]
-    labels = [s["label"] for s in chart["series"]]
+    labels = [s.label for s in chart.series]
     assert labels == ["capacity", "flow 1 sent", "flow 1 delivered", "flow 2 sent", "flow 2 delivered"]
     run = next(r for r in load(folder).runs if r.cell == "cubic-r1")
     delivered = run.throughput["flows"][1]["arrived_bps"] / 1e6
-    assert chart["series"][2]["y"][:-1] == pytest.approx(list(delivered), rel=1e-4)
+    assert chart.series[2].y[:-1] == pytest.approx(list(delivered), rel=1e-4)
     delay = page.data["cubic-r1/delay"]
-    for flow, series in enumerate(delay["series"], 1):
+    for flow, series in enumerate(delay.series, 1):
         largest = (run.value(str(flow), "delay_max_ns") or 0.0) / 1e6
-        assert max(series["y"]) == pytest.approx(largest, rel=1e-4), "thinning keeps extremes"
+        assert max(series.y) == pytest.approx(largest, rel=1e-4), "thinning keeps extremes"
 
 
 def test_text_of_users_stays_text(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from narrows import report
 from narrows.errors import DataError
 from narrows.report import assemble, document
+from narrows.report.content import Report
 from narrows.report.data import load
 from report_campaigns import Spec, write_campaign
 
@@ -141,7 +142,7 @@ def test_an_interrupted_report_leaves_the_previous_one(
     report.build(folder, pdf=False)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
-    def stop(*_: object, **__: object) -> document.Document:
+    def stop(*_: object, **__: object) -> Report:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(document, "compose", stop)

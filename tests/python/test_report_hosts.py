@@ -11,11 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
 from narrows.report import document, style
+from narrows.report.cells import Cell
+from narrows.report.content import Report
 from narrows.report.data import load
 from narrows.report.figures.summary import _shared_parameters, _without
 from report_campaigns import HOST, TIMES, Spec, network, write_campaign
@@ -84,39 +87,39 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def doc(folder: Path) -> dict[str, Any]:
+def doc(folder: Path) -> Report:
     return document.compose(load(folder), {})
 
 
-def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: dict[str, Any]) -> None:
-    table = doc["results"]["table"]
-    notes = {note["mark"]: note["text"] for note in table["notes"]}
-    columns = [cell["text"] for cell in table["head"]]
+def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: Report) -> None:
+    table = doc.results.table
+    notes = {note.mark: note.text for note in table.notes}
+    columns = [cell.text for cell in table.head]
     delay, queueing = (columns.index(name) for name in columns if "delay" in name)
     marked: dict[str, list[list[str]]] = {}
     scheme = ""
-    for row in table["rows"]:
+    for row in table.rows:
         if len(row) == len(columns):
-            scheme = row[0]["text"]
-        found = [{}] * (len(columns) - len(row)) + row  # later rows of a scheme lack its name
-        marked.setdefault(scheme, []).append([notes[mark] for mark in found[delay].get("marks") or []])
-        assert not found[queueing].get("marks") and found[queueing]["text"] != "N/A"
+            scheme = row[0].text
+        found = [Cell("")] * (len(columns) - len(row)) + row  # later rows of a scheme lack its name
+        marked.setdefault(scheme, []).append([notes[mark] for mark in found[delay].marks])
+        assert not found[queueing].marks and found[queueing].text != "N/A"
     assert all("± 10.2 ms" in " ".join(texts) for texts in marked["cubic"])
     assert not any(marked["reno"])
 
 
-def test_clocks_and_both_machines_are_told(doc: dict[str, Any]) -> None:
-    facts = dict(doc["runs"][0]["facts"])
+def test_clocks_and_both_machines_are_told(doc: Report) -> None:
+    facts = dict(doc.runs[0].facts)
     assert facts["clocks"] == "± 10.2 ms, drift 50.0 ppm"
     assert facts["clocks by NTP"] == "-0.300 ms from what was measured, right to ± 1.680 ms"
     assert facts["around each packet"] == "56 bytes of the tunnel"
     assert facts["marked by the path"] == "4 packets"
     assert facts["CPU busy (receiver)"] == "25 %" and facts["refused datagrams (sender)"] == "3"
-    sections = {section["title"]: dict(section["rows"]) for section in doc["system"]}
+    sections = {section.title: dict(section.rows) for section in doc.system}
     assert sections["The sender (laptop)"]["kernel"] == "6.1.55"
     assert sections["The receiver (cloud)"]["kernel"] == "6.8.0"
     assert sections["The receiver (cloud)"]["net.ipv4.tcp_sack"] == "1"
-    text = json.dumps(doc, ensure_ascii=False)
+    text = msgspec.json.encode(doc).decode()
     assert "a real path, of which what was sent and what arrived is all that is known" in text
     assert "smallest possible round trip" not in text
     assert "the capacity of a real path is not known" in text

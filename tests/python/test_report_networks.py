@@ -68,8 +68,8 @@ def test_the_record_of_the_graph_is_possible(campaign: Campaign) -> None:
 def test_background_is_shown_and_counts_nowhere(campaign: Campaign) -> None:
     run = campaign.runs[0]
     assert [flow.number for flow in run.background] == [5, 6]
-    shown = {row[1]["text"] for row in tables.results(campaign)["rows"] if len(row) > 6} | {
-        row[0]["text"] for row in tables.results(campaign)["rows"] if len(row) == 6
+    shown = {row[1].text for row in tables.results(campaign).rows if len(row) > 6} | {
+        row[0].text for row in tables.results(campaign).rows if len(row) == 6
     }
     assert shown.isdisjoint({"5", "6"})
     columns = throughput.numbers(run)
@@ -77,7 +77,7 @@ def test_background_is_shown_and_counts_nowhere(campaign: Campaign) -> None:
     series = run.throughput["flows"]
     wanted = (series[5]["arrived_bps"] + series[6]["arrived_bps"]) / 1e6
     assert columns["background_delivered_mbps"] == pytest.approx(wanted)
-    head = [cell["text"] for cell in tables.run_statistics(campaign, run)["head"]]
+    head = [cell.text for cell in tables.run_statistics(campaign, run).head]
     assert "flow 5 (background)" in head
 
 
@@ -89,7 +89,7 @@ def test_capacity_follows_the_timeline(campaign: Campaign) -> None:
     assert columns["capacity_mbps"][before] == pytest.approx(10)
     assert columns["capacity_mbps"][after] == pytest.approx(5)
     assert run.change_times_s == [2.0]
-    assert throughput.chart(run)["marks"] == [2.0]
+    assert throughput.chart(run).marks == [2.0]
     assert "At 2 s, forward.0: rate 5 Mbit/s." in prose.workload_sentences(campaign)
 
 
@@ -107,14 +107,14 @@ def test_completion_times_are_those_of_the_transfers(folder: Path, campaign: Cam
     assert drawn["completion_ms"] == pytest.approx(times)
     assert drawn["share"] == pytest.approx([1 / 3, 2 / 3, 1])
     table = tables.medians(campaign, "completion")
-    assert table is not None and table["rows"][0][1]["text"] == "3"
+    assert table is not None and table.rows[0][1].text == "3"
 
 
 def test_datagrams_and_expectations_have_tables(campaign: Campaign) -> None:
-    found = {table["title"]: table["table"] for table in document.compose(campaign, {})["tables"]}
+    found = {table.title: table.table for table in document.compose(campaign, {}).tables}
     assert list(found) == ["Flows together", "Completion times of transfers", "Datagrams", "Expectations"]
-    assert [row[1]["text"] for row in found["Datagrams"]["rows"]] == ["6 (udp, background)"]
-    assert [row[2]["text"] for row in found["Expectations"]["rows"]] == ["holds", "fails"]
+    assert [row[1].text for row in found["Datagrams"].rows] == ["6 (udp, background)"]
+    assert [row[2].text for row in found["Expectations"].rows] == ["holds", "fails"]
 
 
 def test_metrics_that_nobody_needs_are_left_out(campaign: Campaign) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from narrows import report
 from narrows.report import assemble, choice
+from narrows.report.charts import NumberChart, Series
 from narrows.report.data import load
 from narrows.report.packed import pack, unpack
 from report_campaigns import Spec, write_campaign
@@ -24,21 +25,21 @@ def test_values_come_back_with_their_digits(values: list[float], even: bool) -> 
     times = [0.1 * number for number in range(len(values))]
     if not even:
         times = [time + 0.04 * (number % 3) for number, time in enumerate(times)]
-    chart = {"y": "</script>", "xs": [times], "marks": [], "series": [{"label": "ä", "x": 0, "y": values}]}
+    chart = NumberChart("</script>", (), [np.array(times)], [Series("ä", "line", 0, np.array(values))])
     text = pack({"a/b": chart, "a/c": chart}, "<table>")
     # Nothing in it can end the element that it stands in.
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
     found, table = unpack(text)
     assert table == "<table>" and list(found) == ["a/b", "a/c"]
     for one in found.values():
-        assert one["xs"][0] == pytest.approx(times, rel=1e-6, abs=1e-6)
+        assert one.xs[0] == pytest.approx(times, rel=1e-6, abs=1e-6)
         # Sixteen bits and the one before them: half a unit of the last place.
-        assert one["series"][0]["y"] == pytest.approx(values, rel=2.0**-17, nan_ok=True)
+        assert one.series[0].y == pytest.approx(values, rel=2.0**-17, nan_ok=True)
 
 
 def test_a_pack_is_smaller_than_its_numbers() -> None:
     times = np.arange(1000) / 10
-    chart = {"y": "", "xs": [times], "series": [{"label": "", "x": 0, "y": np.round(np.sin(times), 2)}]}
+    chart = NumberChart("", (), [times], [Series("", "line", 0, np.round(np.sin(times), 2).astype(float))])
     assert len(pack({"a": chart}, "")) < 4 * len(times)
 
 

@@ -300,7 +300,7 @@ def test_ranks_are_those_that_the_runs_leave_open(tmp_path: Path) -> None:
     listed = json.loads((target / "site.json").read_text())["campaigns"]
     tables = {one["metric"]["name"]: one["table"] for one in ranks.tables(listed)}
     table = tables["throughput_bps"]
-    assert [cell["text"] for cell in table["head"]] == [
+    assert [cell.text for cell in table.head] == [
         "experiment",
         "plane",
         "runs",
@@ -308,11 +308,11 @@ def test_ranks_are_those_that_the_runs_leave_open(tmp_path: Path) -> None:
         "twin",
         "worse",
     ]
-    assert [[cell["text"] for cell in row] for row in table["rows"]] == [
+    assert [[cell.text for cell in row] for row in table.rows] == [
         ["many", "simulate", "12", "1-2", "1-2", "3"]
     ]
-    assert "many" in table["rows"][0][0]["to"], "the latest campaign counts"
-    assert table["rows"][0][3]["small"].endswith("Mbit/s")
+    assert "many" in table.rows[0][0].to, "the latest campaign counts"
+    assert table.rows[0][3].small.endswith("Mbit/s")
 
 
 def test_a_hundred_campaigns_take_little_room_in_the_list(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import compare_kit
 from browser import PROGRAM, Browser
 from narrows import site
 from narrows.campaign import notes
+from narrows.report.charts import NumberChart, Series
 from narrows.site.campaigns import write_run
 from report_campaigns import Spec, write_campaign
 
@@ -285,8 +286,8 @@ def test_a_million_points_do_not_freeze_the_page(browser: Browser, tmp_path: Pat
     times = np.cumsum(np.random.RandomState(1).uniform(1e-5, 5e-5, POINTS))
     values = 20 + np.sin(times) + np.random.RandomState(2).uniform(0, 1, POINTS)
     values[654_321], values[123_456] = 99.0, 1.0
-    series = {"label": "flow 1", "kind": "line", "x": 0, "y": values, "color": "#0a5ea8", "dark": "#7ab8f0"}
-    chart = {"y": "round-trip time (ms)", "xs": [times], "series": [series], "marks": []}
+    series = Series("flow 1", "line", 0, values, "#0a5ea8", "#7ab8f0")
+    chart = NumberChart("round-trip time (ms)", (), [times], [series])
     write_run(next(page.parent.glob("*/runs/0001.js")), "cubic-r1", {"throughput": chart})
     browser.open(page, width=1100)
     browser.until("document.getElementById('overlay').dataset.drawn === '1'")

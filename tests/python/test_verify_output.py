@@ -130,6 +130,7 @@ def test_tables_and_reports_mark_the_settings_that_were_checked(tmp_path: Path) 
     assert (marks["reno"], marks["reno beta=0.8"]) == ("✓", "?")
     assert "reno beta=0.8: verified with its defaults only" in done.stdout
     campaign = load(out)
-    assert verification.mark(campaign, "reno")["status"] == "verified"
-    assert verification.mark(campaign, "reno beta=0.8")["status"] == "unverified"
-    assert verification.explain(campaign)["reasons"] == ["reno beta=0.8: verified with its defaults only"]
+    plain, changed = (verification.status_of(campaign, label) for label in ("reno", "reno beta=0.8"))
+    assert plain is not None and plain.word == "verified"
+    assert changed is not None and changed.word == "unverified"
+    assert verification.explain(campaign).reasons == ["reno beta=0.8: verified with its defaults only"]

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from narrows.comparison.findings import BETTER, MISSING, SAME, TOO_FEW, WORSE
 from narrows.documents.comparison import ComparedRow, Comparison
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -38,19 +35,6 @@ class Leaders:
     def best(self) -> str | None:
         """The row that is shown to have the best value; None while that is open."""
         return self.first[0] if len(self.first) == 1 and self.behind else None
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "metric": self.metric,
-            "conditions": dict(self.conditions),
-            "best": self.best,
-            "first": list(self.first),
-            "behind": list(self.behind),
-            "unjudged": list(self.unjudged),
-            "medians": dict(self.medians),
-            "exact": self.exact,
-        }
 
 
 def leaders_of(document: Comparison, metrics: Sequence[str]) -> list[Leaders]:

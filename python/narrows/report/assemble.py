@@ -13,14 +13,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from narrows import scratch
 from narrows.errors import NarrowsError, reason
 from narrows.report import ReportError, ReportPaths, Wanted, choice, document, drawing, figures, plotting
-from narrows.report.data import Campaign, Json, Run, load
+from narrows.report.charts import NumberChart
+from narrows.report.content import ReportFigure
+from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
 
 RUNS_PER_WORKER = 24
@@ -35,9 +40,23 @@ ON_PAPER = ("throughput", "delay")
 class Drawn:
     """Pictures and their texts by `name` or `cell/name`, and the charts of runs by cell, packed."""
 
-    figures: dict[str, Json] = field(default_factory=dict)
+    figures: dict[str, ReportFigure] = field(default_factory=dict)
     packs: dict[str, str] = field(default_factory=dict)
     charts: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a drawing process."""
+
+    campaign: str
+    cells: Sequence[str]
+    #: The cells that paper shows.
+    paper: Sequence[str]
+    root: str
+    wanted: Wanted
+    #: The file for what was drawn.
+    answer: str
 
 
 def build_report(folder: Path, wanted: Wanted) -> ReportPaths:
@@ -90,42 +109,33 @@ def _draw(
     root: Path,
     options: Options | None,
     files: bool,
-) -> Json:
+) -> ReportFigure:
     """A figure, as a picture if it has `options`, and in all formats with `files`; one that can't be drawn
     says why and stops nothing else."""
-    entry: Json = {
-        "name": kind.name,
-        "title": kind.title,
-        "file": None,
-        "caption": "",
-        "absent": None,
-        "tips": {},
-        "note": kind.paper_note,
-    }
+    entry = ReportFigure(name=kind.name, title=kind.title, note=kind.paper_note)
     try:
-        entry["absent"] = kind.absent(data)
-        if entry["absent"] is None:
-            account = plotting.account_of(kind, data)
-            # Captions of runs are shared; beside each run stand its verdict and reasons.
-            whole = plotting.full_caption(kind.caption(data), account)
-            entry["caption"] = kind.caption(data) if kind.scope == "run" else whole
-            if options is not None:
-                formats = ("svg", "png") if files else ("svg",)
-                if files or kind.scope == "campaign":
-                    drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
-                drawing.write_figure(kind.figure(data, options), stem, formats, options, (kind.title, whole))
-                entry["file"] = stem.relative_to(root.parent).as_posix()
-                entry["tips"] = kind.tips(data)
-            if files and kind.scope == "campaign":  # the same once more for one column of a paper
-                narrow = Options(width_mm=SINGLE_MM)
-                slim = stem.with_name(f"{stem.name}-{SINGLE_MM:g}mm")
-                drawing.write_figure(
-                    kind.figure(data, narrow), slim, ("svg", "png"), narrow, (kind.title, whole)
-                )
+        if (absent := kind.absent(data)) is not None:
+            return replace(entry, absent=absent)
+        account = plotting.account_of(kind, data)
+        # Captions of runs are shared; beside each run stand its verdict and reasons.
+        whole = plotting.full_caption(kind.caption(data), account)
+        entry = replace(entry, caption=kind.caption(data) if kind.scope == "run" else whole)
+        about = (kind.title, whole)
+        if options is not None:
+            formats = ("svg", "png") if files else ("svg",)
+            if files or kind.scope == "campaign":
+                drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
+            drawing.write_figure(kind.figure(data, options), stem, formats, options, about)
+            tips = kind.tips(data)
+        if files and kind.scope == "campaign":  # the same once more for one column of a paper
+            narrow = Options(width_mm=SINGLE_MM)
+            slim = stem.with_name(f"{stem.name}-{SINGLE_MM:g}mm")
+            drawing.write_figure(kind.figure(data, narrow), slim, ("svg", "png"), narrow, about)
     except (ValueError, ReportError, ArithmeticError, KeyError) as error:
-        entry["file"] = None
-        entry["absent"] = f"This figure can't be drawn: {_sentence(error)}"
-    return entry
+        return replace(entry, absent=f"This figure can't be drawn: {_sentence(error)}")
+    if options is None:
+        return entry
+    return replace(entry, file=stem.relative_to(root.parent).as_posix(), tips=tips)
 
 
 def _sentence(error: BaseException) -> str:
@@ -138,7 +148,7 @@ def draw_run(campaign: Campaign, run: Run, root: Path, wanted: Wanted, paper: bo
     drawn = Drawn()
     if run.record is None:
         return drawn
-    charts: dict[str, Json] = {}
+    charts: dict[str, NumberChart] = {}
     for kind in figures.of_scope("run"):
         if not kind.concerns(run):
             continue
@@ -148,7 +158,7 @@ def draw_run(campaign: Campaign, run: Run, root: Path, wanted: Wanted, paper: bo
         options = Options() if full else Options(width_mm=SINGLE_MM) if slim else None
         entry = _draw(kind, run, root / run.cell / kind.name, root, options, wanted.files)
         drawn.figures[key] = entry
-        if wanted.html and entry["absent"] is None:
+        if wanted.html and entry.absent is None:
             with contextlib.suppress(ValueError, ReportError, ArithmeticError, KeyError):
                 if (chart := kind.chart(run)) is not None:
                     charts[key] = chart
@@ -204,16 +214,15 @@ def _in_processes(
     jobs = []
     for worker in range(1, workers):
         answer = root.parent / f"drawn-{worker}.json"
-        task = {
-            "campaign": str(campaign.folder.resolve()),
-            "cells": cells[worker::workers],
-            "paper": list(paper),
-            "root": str(root.resolve()),
-            "wanted": asdict(wanted),
-            "answer": str(answer.resolve()),
-            "path": sys.path,
-        }
-        command = [sys.executable, "-c", _WORKER, json.dumps(task)]
+        share = Share(
+            str(campaign.folder.resolve()),
+            cells[worker::workers],
+            paper,
+            str(root.resolve()),
+            wanted,
+            str(answer.resolve()),
+        )
+        command = [sys.executable, "-c", _WORKER, json.dumps(sys.path), msgspec.json.encode(share).decode()]
         jobs.append(
             (subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True), answer)
         )
@@ -225,7 +234,7 @@ def _in_processes(
             if process.returncode != 0:
                 last = (errors.strip().splitlines() or ["no message"])[-1]
                 raise ReportError(f"a drawing process failed: {last}")
-            parts += [Drawn(**part) for part in json.loads(answer.read_text(encoding="utf-8"))]
+            parts += msgspec.json.decode(answer.read_bytes(), type=list[Drawn])
         return parts
 
     try:
@@ -239,26 +248,25 @@ def _in_processes(
 
 _WORKER = """
 import json, sys
-task = json.loads(sys.argv[1])
-sys.path[:] = task["path"]
+sys.path[:] = json.loads(sys.argv[1])
 from narrows.report.assemble import work_off
-work_off(task)
+work_off(sys.argv[2])
 """
 
 
-def work_off(task: Json) -> None:
-    """One drawing process: draws its share of the runs and leaves the answer in a file."""
-    campaign = load(Path(task["campaign"]), checked=True)
-    wanted, paper = Wanted(**task["wanted"]), set(task["paper"])
+def work_off(task: str) -> None:
+    """One drawing process: draws its share (JSON) of the runs and leaves the answer in a file."""
+    share = msgspec.json.decode(task, type=Share)
+    campaign = load(Path(share.campaign), checked=True)
     runs = [run for run in campaign.runs if run.record is not None]
-    thin_out(runs, task["paper"])
-    mine = set(task["cells"])
+    thin_out(runs, share.paper)
+    paper, mine = set(share.paper), set(share.cells)
     parts = [
-        asdict(draw_run(campaign, run, Path(task["root"]), wanted, run.cell in paper))
+        draw_run(campaign, run, Path(share.root), share.wanted, run.cell in paper)
         for run in runs
         if run.cell in mine
     ]
-    Path(task["answer"]).write_text(json.dumps(parts), encoding="utf-8")
+    Path(share.answer).write_bytes(msgspec.json.encode(parts))
 
 
 __all__ = ["DOUBLE_MM", "build_report", "draw_run", "work_off"]

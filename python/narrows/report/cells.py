@@ -1,19 +1,60 @@
-"""Cells and notes of tables, and the cells that name a row.
-
-A table is `{"head": [cell], "rows": [[cell]], "notes": [note]}`; a cell is `{"text", "align", "small",
-"marks", "kind", "span", "links"}` (only `text` is always there), a note `{"mark", "text"}`. Whatever is not
-available says `N/A` and points at a note with the reason.
-"""
+"""Cells and notes of tables, and the cells that name a row. What is not available says `N/A` and
+points at a note with the reason."""
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import field
 
 from narrows.analysis.row_names import RowNames
+from narrows.documents.data import Part
 from narrows.report.data import Campaign
+from narrows.schemes.status import Status
 
-Cell = dict[str, Any]
-Table = dict[str, Any]
+
+class Link(Part, frozen=True):
+    """A word of a cell that leads to a run, unless `to` is empty."""
+
+    text: str
+    to: str
+
+
+class Cell(Part, frozen=True):
+    """A cell of a table."""
+
+    text: str
+    #: `right` for numbers.
+    align: str = ""
+    #: A remark below the text.
+    small: str | None = None
+    #: Marks of notes.
+    marks: list[str] = field(default_factory=list)
+    #: The kind of content, by which it is set: `scheme`, `absent`, `total`, `outcome-ok` ....
+    kind: str = ""
+    #: The number of rows that it has beside it.
+    span: int = 1
+    links: list[Link] = field(default_factory=list)
+    #: The label of the row, by which pages know its colour.
+    key: str = ""
+    #: The verification of a scheme: its word and its sign.
+    status: str = ""
+    status_mark: str = ""
+    #: The page that it leads to.
+    to: str = ""
+
+
+class Note(Part, frozen=True):
+    """A note below a table."""
+
+    mark: str
+    text: str
+
+
+class Table(Part, frozen=True, omit_defaults=False):
+    """A table, laid out alike by pages and on paper."""
+
+    head: list[Cell]
+    rows: list[list[Cell]]
+    notes: list[Note] = field(default_factory=list)
 
 
 class Notes:
@@ -32,14 +73,9 @@ class Notes:
             self._marks[text] = name
         return self._marks[text]
 
-    def list_notes(self) -> list[dict[str, str]]:
+    def list_notes(self) -> list[Note]:
         """All notes in order of their first use."""
-        return [{"mark": mark, "text": text} for text, mark in self._marks.items()]
-
-
-def cell(text: str, **more: Any) -> Cell:
-    """A cell of a table."""
-    return {"text": text, **more}
+        return [Note(mark, text) for text, mark in self._marks.items()]
 
 
 def row_names(campaign: Campaign) -> RowNames:
@@ -50,12 +86,13 @@ def row_names(campaign: Campaign) -> RowNames:
 
 def name_heads(names: RowNames) -> list[Cell]:
     """The heads of the columns that name a row: the scheme, and the values of the matrix that differ."""
-    return [cell("scheme"), *(cell(name) for name in names.heads)]
+    return [Cell("scheme"), *map(Cell, names.heads)]
 
 
-def name_cells(names: RowNames, label: str, **more: Any) -> list[Cell]:
-    """The cells that name a row; `more` are members of the first one. `key` is the label, by which pages know
-    the colour of the row."""
-    span = {"span": more["span"]} if "span" in more else {}
-    first = cell(names.scheme(label), kind="scheme", key=label, **more)
-    return [first, *(cell(value, kind="whole", **span) for value in names.values(label))]
+def name_cells(names: RowNames, label: str, span: int = 1, status: Status | None = None) -> list[Cell]:
+    """The cells that name a row, and the verification of its scheme."""
+    sign = (status.word, status.mark) if status else ("", "")
+    first = Cell(
+        names.scheme(label), kind="scheme", span=span, key=label, status=sign[0], status_mark=sign[1]
+    )
+    return [first, *(Cell(value, kind="whole", span=span) for value in names.values(label))]

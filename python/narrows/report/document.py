@@ -1,13 +1,9 @@
-"""The content of a report as one plain document, which the page and the PDF only lay out.
-
-Everything in it is text, numbers, tables and names of figure files; text of users (names, questions, reasons)
-stays plain text until a template escapes it.
-"""
+"""The content of a report, composed from a campaign."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from narrows.analysis import attempts
@@ -15,69 +11,80 @@ from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
+from narrows.report.content import (
+    Fact,
+    Machine,
+    OutcomeCount,
+    PathSection,
+    Report,
+    ReportFigure,
+    Reproduction,
+    RunCaption,
+    RunSection,
+    VerdictSection,
+    WordedTable,
+)
 from narrows.report.data import Campaign, Json, Run
 from narrows.text import plural
-
-Document = dict[str, Any]
 
 ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
 
 
 def compose(
     campaign: Campaign,
-    figures: dict[str, Json],
+    figures: Mapping[str, ReportFigure],
     paper: Sequence[str] | None = None,
     *,
     side_by_side: bool = False,
     compared: Comparison | str | None = None,
-) -> Document:
+) -> Report:
     """The whole report; `compared` is the comparison of the campaign's rows, where there is one already,
     `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
     the cells that the PDF shows (all without it), two figures of each `side_by_side` or all of them with
     their numbers."""
     answer = answers.answer(campaign, compared)
-    return {
-        "title": campaign.name,
-        "subtitle": campaign.resolved.get("title") or "",
-        "question": str(campaign.resolved.get("question") or ""),
-        "facts": _facts(campaign),
-        "answer": answer.sentences,
-        "leaders": [leader.to_json() for leader in answer.leaders],
-        "path": {
-            "figure": figures.get("path"),
-            "sentences": prose.path_sentences(campaign.settings) if campaign.settings else [],
-            "workload": prose.workload_sentences(campaign),
-        },
-        "verdicts": {
-            "counts": _counts(campaign),
-            "table": tables.verdicts(campaign),
-            "attempts": attempts.sentences(_entries(campaign), campaign.schemes),
-        },
+    return Report(
+        title=campaign.name,
+        subtitle=campaign.resolved.get("title") or "",
+        question=str(campaign.resolved.get("question") or ""),
+        facts=_facts(campaign),
+        answer=answer.sentences,
+        leaders=answer.leaders,
+        path=PathSection(
+            figure=figures.get("path"),
+            sentences=prose.path_sentences(campaign.settings) if campaign.settings else [],
+            workload=prose.workload_sentences(campaign),
+        ),
+        verdicts=VerdictSection(
+            counts=_counts(campaign),
+            table=tables.verdicts(campaign),
+            attempts=attempts.sentences(_entries(campaign), campaign.schemes),
+        ),
         # Figures of traffic that the campaign does not have are not missed.
-        "figures": [
-            f
-            for name, f in figures.items()
-            if "/" not in name and name != "path" and (f["absent"] is None or name == "summary")
+        figures=[
+            figure
+            for name, figure in figures.items()
+            if "/" not in name and name != "path" and (figure.absent is None or name == "summary")
         ],
-        "tables": _more_tables(campaign),
-        "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "verification": verification.explain(campaign),
-        "run_captions": _run_captions(figures),
-        "runs": [
+        tables=_more_tables(campaign),
+        results=WordedTable(title="", table=tables.results(campaign), words=tables.results_words(campaign)),
+        verification=verification.explain(campaign),
+        run_captions=_run_captions(figures),
+        runs=[
             _run(campaign, run, figures, paper is None or run.cell in paper)
             for run in _in_order(campaign)
             if run.record is not None
         ],
-        "side_by_side": side_by_side,
-        "system": _system(campaign),
-        "fingerprints": tables.fingerprints(campaign),
-        "reproduce": _reproduce(campaign),
-        "definitions": tables.definitions(campaign),
-        "made_by": f"Narrows {_version()}",
-    }
+        side_by_side=side_by_side,
+        system=_system(campaign),
+        fingerprints=tables.fingerprints(campaign),
+        reproduce=_reproduce(campaign),
+        definitions=tables.definitions(campaign),
+        made_by=f"Narrows {_version()}",
+    )
 
 
-def _more_tables(campaign: Campaign) -> list[Json]:
+def _more_tables(campaign: Campaign) -> list[WordedTable]:
     """Tables about traffic and expectations, where the campaign has them."""
     makers = {
         "flows": sharing.flows,
@@ -89,9 +96,7 @@ def _more_tables(campaign: Campaign) -> list[Json]:
         (entry, makers[name](campaign) if name in makers else tables.medians(campaign, name))
         for name, entry in tables.MORE.items()
     )
-    return [
-        {"title": entry["title"], "table": table, "words": entry["words"]} for entry, table in made if table
-    ]
+    return [WordedTable(title=entry.title, table=table, words=entry.words) for entry, table in made if table]
 
 
 def _version() -> str:
@@ -114,7 +119,7 @@ def moment(text: Any) -> str:
     return value[:19].replace("T", " ") + " UTC" if len(value) >= 19 and value.endswith("Z") else value
 
 
-def _facts(campaign: Campaign) -> list[list[str]]:
+def _facts(campaign: Campaign) -> list[Fact]:
     record = campaign.record
     starts = sorted(str(c["started_at"]) for c in record.get("cells") or [] if c.get("started_at"))
     ends = sorted(str(c["ended_at"]) for c in record.get("cells") or [] if c.get("ended_at"))
@@ -126,10 +131,10 @@ def _facts(campaign: Campaign) -> list[list[str]]:
     measured = f"{moment(start)} to {moment(end)}" if start and end else moment(start)
     planes = {"simulate": "simulated", "emulate": "emulated", "hosts": "real hosts", "import": "imported"}
     facts = [
-        ["Measured", measured],
-        ["Plane", ", ".join(planes.get(p, p) for p in campaign.planes)],
-        ["Runs", _count_words(campaign)],
-        ["Scenario hash", str(record.get("hash") or "")[:12]],
+        ("Measured", measured),
+        ("Plane", ", ".join(planes.get(p, p) for p in campaign.planes)),
+        ("Runs", _count_words(campaign)),
+        ("Scenario hash", str(record.get("hash") or "")[:12]),
     ]
     return [f for f in facts if f[1]]
 
@@ -152,7 +157,7 @@ def _count_words(campaign: Campaign) -> str:
     return ", ".join(parts) or "none"
 
 
-def _counts(campaign: Campaign) -> list[Json]:
+def _counts(campaign: Campaign) -> list[OutcomeCount]:
     meaning = {
         "ok": "no objections",
         "degraded": "counted, with a warning",
@@ -166,45 +171,44 @@ def _counts(campaign: Campaign) -> list[Json]:
         outcomes["skipped"] = len(campaign.skipped)
     always = ("ok", "degraded", "invalid", "failed")
     shown = [o for o in ORDER if o in outcomes or o in always] + [o for o in outcomes if o not in ORDER]
-    return [{"outcome": o, "count": outcomes.get(o, 0), "meaning": meaning.get(o, "")} for o in shown]
+    return [OutcomeCount(outcome=o, count=outcomes.get(o, 0), meaning=meaning.get(o, "")) for o in shown]
 
 
-def _run_captions(figures: dict[str, Json]) -> list[Json]:
+def _run_captions(figures: Mapping[str, ReportFigure]) -> list[RunCaption]:
     """Captions of the figures of a run, once for all runs."""
-    result: dict[str, Json] = {}
+    captions: dict[str, RunCaption] = {}
     for name, figure in figures.items():
-        if "/" in name and figure["caption"]:
-            result.setdefault(figure["name"], {k: figure[k] for k in ("title", "caption", "note")})
-    return list(result.values())
+        if "/" in name and figure.caption and figure.name not in captions:
+            captions[figure.name] = RunCaption(title=figure.title, caption=figure.caption, note=figure.note)
+    return list(captions.values())
 
 
-def _run(campaign: Campaign, run: Run, figures: dict[str, Json], paper: bool) -> Json:
-    own = [f for name, f in figures.items() if name.startswith(f"{run.cell}/")]
-    return {
-        "cell": run.cell,
-        "scheme": run.scheme,
-        "number": run.number,
-        "outcome": run.outcome,
-        "reasons": [r.text for r in run.reasons],
-        "facts": _run_facts(run),
-        "figures": own,
-        "measured": bool(run.rows),
-        "table": tables.run_statistics(campaign, run) if run.rows and paper else None,
-        "paper": paper,
-    }
+def _run(campaign: Campaign, run: Run, figures: Mapping[str, ReportFigure], paper: bool) -> RunSection:
+    return RunSection(
+        cell=run.cell,
+        scheme=run.scheme,
+        number=run.number,
+        outcome=run.outcome,
+        reasons=[r.text for r in run.reasons],
+        facts=_run_facts(run),
+        figures=[figure for name, figure in figures.items() if name.startswith(f"{run.cell}/")],
+        measured=bool(run.rows),
+        table=tables.run_statistics(campaign, run) if run.rows and paper else None,
+        paper=paper,
+    )
 
 
-def _run_facts(run: Run) -> list[list[str]]:
+def _run_facts(run: Run) -> list[Fact]:
     record = run.record or {}
-    facts = []
+    facts: list[Fact] = []
     if run.settings.get("duration_ns"):
-        facts.append(["duration", units.span(float(run.settings["duration_ns"]))])
+        facts.append(("duration", units.span(float(run.settings["duration_ns"]))))
     seed = run.settings.get("seed", run.entry and run.entry.seed)
     if seed is not None:
-        facts.append(["seed", str(seed)])
+        facts.append(("seed", str(seed)))
     started = record.get("started_at") or (run.entry and run.entry.started_at)
     if started:
-        facts.append(["started", moment(started)])
+        facts.append(("started", moment(started)))
     late = record.get("lateness")
     if late:
         shown = ", ".join(
@@ -212,71 +216,70 @@ def _run_facts(run: Run) -> list[list[str]]:
             for label, key in (("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns"))
             if late.get(key) is not None
         )
-        facts.append(["emulator late", shown])
+        facts.append(("emulator late", shown))
     rings = record.get("rings") or []
     if rings:
-        facts.append(["ring drops", str(sum(int(r.get("dropped") or 0) for r in rings))])
+        facts.append(("ring drops", str(sum(int(r.get("dropped") or 0) for r in rings))))
     cpu = record.get("cpu")
     if cpu and cpu.get("busy_ratio") is not None:
-        facts.append(["CPU busy", f"{units.number(cpu['busy_ratio'] * 100, 0)} %"])
+        facts.append(("CPU busy", f"{units.number(cpu['busy_ratio'] * 100, 0)} %"))
     facts += real_path.facts(run)
     checks = record.get("checks") or []
     if checks:
         bad = [str(c.get("name")) for c in checks if not c.get("ok")]
-        facts.append(["checks", count_in_words(checks) + (f" (failed: {', '.join(bad)})" if bad else "")])
+        facts.append(("checks", count_in_words(checks) + (f" (failed: {', '.join(bad)})" if bad else "")))
     ends = [p for p in record.get("processes") or [] if not p.get("expected", True)]
     if ends:
-        facts.append(["ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)])
+        facts.append(("ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)))
     return facts
 
 
-def _host_rows(host: Json) -> list[list[str]]:
-    rows = []
+def _host_rows(host: Json) -> list[Fact]:
+    rows: list[Fact] = []
     names = {"kernel": "kernel", "machine": "architecture", "cpu_model": "CPU", "clocksource": "clock source"}
     for key, label in names.items():
         if host.get(key):
-            rows.append([label, str(host[key])])
+            rows.append((label, str(host[key])))
     if host.get("cpus"):
-        rows.append(["CPUs", str(host["cpus"])])
+        rows.append(("CPUs", str(host["cpus"])))
     if host.get("memory_bytes"):
-        rows.append(["memory", units.memory(float(host["memory_bytes"]))])
+        rows.append(("memory", units.memory(float(host["memory_bytes"]))))
     if host.get("congestion_controls"):
-        rows.append(["kernel's congestion controls", ", ".join(map(str, host["congestion_controls"]))])
+        rows.append(("kernel's congestion controls", ", ".join(map(str, host["congestion_controls"]))))
     for name, value in sorted((host.get("sysctls") or {}).items()):
-        rows.append([str(name), " ".join(str(value).split())])
+        rows.append((str(name), " ".join(str(value).split())))
     return rows
 
 
-def _version_rows(versions: Json) -> list[list[str]]:
-    rows = []
+def _version_rows(versions: Json) -> list[Fact]:
+    rows: list[Fact] = []
     for name, value in versions.items():
         text = units.parameter(None, value) if value is not None else ""
         if text:
-            rows.append([str(name), text])
+            rows.append((str(name), text))
     return rows
 
 
-def _machine(title: str, runs: list[Run], of: int, rows: tuple[tuple[str, str], ...]) -> Json:
+def _machine(title: str, runs: list[Run], of: int, rows: Sequence[Fact]) -> Machine:
     """One machine as it was in `runs`, which are named if they are not all `of` their kind."""
-    machine: Json = {"title": title, "rows": [list(pair) for pair in rows]}
-    if len(runs) < of:
-        machine["title"] = f"{title}, {len(runs)} of {of}"
-        machine["text"] = "As it was in " + ", ".join(run.cell for run in runs) + "."
-    return machine
+    if len(runs) == of:
+        return Machine(title=title, rows=list(rows))
+    text = "As it was in " + ", ".join(run.cell for run in runs) + "."
+    return Machine(title=f"{title}, {len(runs)} of {of}", rows=list(rows), text=text)
 
 
-def _system(campaign: Campaign) -> list[Json]:
+def _system(campaign: Campaign) -> list[Machine]:
     """Machines and versions as the records have them; runs that share them are listed together."""
-    system: list[Json] = []
-    grouped: dict[tuple[tuple[str, str], ...], list[Run]] = {}
-    pairs: dict[tuple[str, tuple[tuple[str, str], ...]], list[Run]] = {}
+    system: list[Machine] = []
+    grouped: dict[tuple[Fact, ...], list[Run]] = {}
+    pairs: dict[tuple[str, tuple[Fact, ...]], list[Run]] = {}
     simulated = []
     for run in campaign.runs:
         if run.record is None:
             continue
         for called, machine, its_versions in real_path.hosts(run):
             rows = _host_rows(machine) + _version_rows(its_versions)
-            pairs.setdefault((called, tuple((k, v) for k, v in rows)), []).append(run)
+            pairs.setdefault((called, tuple(rows)), []).append(run)
         if real_path.is_real(run):
             continue
         own = run.record.get("host")
@@ -286,15 +289,15 @@ def _system(campaign: Campaign) -> list[Json]:
                 simulated.append(run)
             continue
         rows = _host_rows(own) + _version_rows(run.record.get("versions") or {})
-        grouped.setdefault(tuple((k, v) for k, v in rows), []).append(run)
+        grouped.setdefault(tuple(rows), []).append(run)
     known = {pair for key in grouped for pair in key} if len(grouped) == 1 else set()
     host = campaign.record.get("host")
     rows = _host_rows(host if isinstance(host, dict) else {}) + _version_rows(
         campaign.record.get("versions") or {}
     )
-    rows = [r for r in rows if (r[0], r[1]) not in known]  # statements of the runs are not repeated
+    rows = [row for row in rows if row not in known]  # statements of the runs are not repeated
     if rows:
-        system.append({"title": "When the campaign was started", "rows": rows})
+        system.append(Machine(title="When the campaign was started", rows=rows))
     emulated = sum(map(len, grouped.values()))
     for key, runs in grouped.items():
         system.append(_machine("Emulated runs", runs, emulated, key))
@@ -308,30 +311,30 @@ def _system(campaign: Campaign) -> list[Json]:
             "Simulated runs depend on no machine: the same scenario, seed and version give the same record, "
             f"byte for byte. They were made by Narrows {', '.join(sorted(versions))}."
         )
-        system.append({"title": "Simulated runs", "rows": [], "text": text})
+        system.append(Machine(title="Simulated runs", rows=[], text=text))
     return system
 
 
-def _reproduce(campaign: Campaign) -> Json:
+def _reproduce(campaign: Campaign) -> Reproduction:
     record = campaign.record
     scenario = record.get("scenario") or {}
     sessions = record.get("sessions") or []
     argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
     commands = [shlex.join(map(str, a)) for a in argvs if a]
     main_seed = str(campaign.resolved.get("seed", ""))
-    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", main_seed]]
+    facts = [("scenario hash", str(record.get("hash") or "")), ("seed", main_seed)]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
         seed = run.settings.get("seed", run.entry and run.entry.seed)
         if seed is not None:
             seeds[run.number] = str(seed)
     if seeds:
-        facts.append(["seed of each run", ", ".join(f"run {n}: {seeds[n]}" for n in sorted(seeds))])
+        facts.append(("seed of each run", ", ".join(f"run {n}: {seeds[n]}" for n in sorted(seeds))))
     for change in scenario.get("overrides") or []:
-        facts.append([f"changed by {change.get('option')}", f"{change.get('path')} = {change.get('value')}"])
-    return {
-        "commands": list(dict.fromkeys(commands)),
-        "file": str(scenario.get("file") or ""),
-        "written": str(scenario.get("written") or ""),
-        "facts": [f for f in facts if f[1]],
-    }
+        facts.append((f"changed by {change.get('option')}", f"{change.get('path')} = {change.get('value')}"))
+    return Reproduction(
+        commands=list(dict.fromkeys(commands)),
+        file=str(scenario.get("file") or ""),
+        written=str(scenario.get("written") or ""),
+        facts=[f for f in facts if f[1]],
+    )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
+from narrows.report.charts import MOST_MARKS
 from narrows.report.legends import MM_PER_PT, fold_text, legend, place_legend, size_in_mm
 from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
 from narrows.report.ticks import drop_crowded_labels, label_extents
@@ -111,8 +112,6 @@ LEFT_MM, RIGHT_MM, BOTTOM_MM, TOP_MM = 13.0, 3.0, 8.5, 6.0
 EDGE_MM = 1.1
 LEAST_MM = 18.0
 """Axes are never less high than this."""
-MOST_MARKS = 40
-"""More marks than this would hide what they mark."""
 
 
 def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str) -> Axes:
@@ -220,24 +219,6 @@ def reach_in_time(axes: Axes, duration_s: float) -> None:
     if np.isfinite([low, high]).all():
         slack = 1e-6 * end
         axes.set_xlim(low if low < -slack else 0.0, high if high > end + slack else end)
-
-
-class Chart:
-    """The interactive form of a figure over time."""
-
-    def __init__(self, y_label: str, marks_s: Sequence[float]) -> None:
-        self.xs: list[Any] = []
-        self.series: list[dict[str, Any]] = []
-        self._frame = {"y": y_label, "marks": list(marks_s)[:MOST_MARKS]}
-
-    def add(self, label: str, kind: str, y: Any, style: Any = None, **more: Any) -> None:
-        """One series over the last list of times."""
-        colours = {"color": style.color, "dark": style.dark} if style is not None else {}
-        self.series.append({"label": label, "kind": kind, "x": len(self.xs) - 1, "y": y, **colours, **more})
-
-    def document(self) -> dict[str, Any]:
-        """As the page takes it."""
-        return {"y": self._frame["y"], "xs": self.xs, "series": self.series, "marks": self._frame["marks"]}
 
 
 def note(figure: Figure, text: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from narrows.pantheon.summary import Line, summarise
-from narrows.report.cells import Cell, Notes, Table, cell
-from narrows.report.data import Campaign, Json
+from narrows.report.cells import Cell, Notes, Table
+from narrows.report.content import Machine
+from narrows.report.data import Campaign
 from narrows.report.tables import MORE
 
 
@@ -26,14 +27,14 @@ def pantheon(campaign: Campaign) -> Table | None:
             if ((run.record or {}).get("pantheon") or {}).get("refused")
         ]
         for index, line in enumerate(lines):
-            first = [cell(scheme, kind="scheme", span=len(lines))] if index == 0 else []
+            first = [Cell(scheme, kind="scheme", span=len(lines))] if index == 0 else []
             marks = [notes.mark(reason) for reason in reasons]
             rows.append(
                 [
                     *first,
-                    cell(line.flow, kind="total" if line.flow == "all" else ""),
-                    cell(f"{line.runs} of {len(runs)}", align="right", marks=marks),
-                    *(cell(text, align="right") for text in _texts(line)),
+                    Cell(line.flow, kind="total" if line.flow == "all" else ""),
+                    Cell(f"{line.runs} of {len(runs)}", align="right", marks=marks),
+                    *(Cell(text, align="right") for text in _texts(line)),
                     *_ours(campaign, scheme, line.flow),
                 ]
             )
@@ -47,9 +48,9 @@ def pantheon(campaign: Campaign) -> Table | None:
         ("95th percentile delay", "ms"),
         ("loss", "%"),
     )
-    head = [cell("scheme"), cell("flow"), cell("runs", align="right")]
-    head += [cell(title, small=unit, align="right") for title, unit in titles]
-    return {"head": head, "rows": rows, "notes": notes.list_notes()}
+    head = [Cell("scheme"), Cell("flow"), Cell("runs", align="right")]
+    head += [Cell(title, small=unit, align="right") for title, unit in titles]
+    return Table(head, rows, notes.list_notes())
 
 
 def _texts(line: Line) -> tuple[str, str, str]:
@@ -58,14 +59,14 @@ def _texts(line: Line) -> tuple[str, str, str]:
 
 def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
     cells = []
-    for name in MORE["pantheon"]["metrics"]:
+    for name in MORE["pantheon"].metrics:
         value = campaign.median(scheme, flow, name)
         text = "N/A" if value is None else f"{value * campaign.quantity(name).show_scale:.2f}"
-        cells.append(cell(text, align="right", **({"kind": "absent"} if value is None else {})))
+        cells.append(Cell(text, align="right", kind="absent" if value is None else ""))
     return cells
 
 
-def software(campaign: Campaign) -> list[Json]:
+def software(campaign: Campaign) -> list[Machine]:
     """The software that made the runs, as its git summary names it."""
     rows: dict[str, str] = {}
     imported = False
@@ -77,22 +78,20 @@ def software(campaign: Campaign) -> list[Json]:
         return _others(campaign)
     text = "Pantheon’s logs do not name the machines on which the runs were made."
     text += " Commits of its software:" if rows else ""
-    return [
-        {"title": "Imported runs", "rows": [[name, commit] for name, commit in rows.items()], "text": text}
-    ]
+    return [Machine(title="Imported runs", rows=list(rows.items()), text=text)]
 
 
-def _others(campaign: Campaign) -> list[Json]:
+def _others(campaign: Campaign) -> list[Machine]:
     """Facts of other tools than Pantheon about their measurements: one row per run."""
     rows = []
     for run in campaign.runs:
         kept = (run.record or {}).get("import")
         if kept:
             told = [str(kept.get("tool") or ""), *(f"{key} {kept[key]}" for key in _TOLD if kept.get(key))]
-            rows.append([", ".join(map(str, kept.get("files") or ())), ", ".join(told)])
+            rows.append((", ".join(map(str, kept.get("files") or ())), ", ".join(told)))
     if not rows:
         return []
-    return [{"title": "Imported runs", "rows": rows, "text": "The files that were read, and their facts."}]
+    return [Machine(title="Imported runs", rows=rows, text="The files that were read, and their facts.")]
 
 
 #: Facts of imported runs that are shown.

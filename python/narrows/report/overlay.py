@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report.data import Run, floats
+from narrows.report.charts import NumberChart
+from narrows.report.data import Run
 from narrows.report.drawing import (
     Numbers,
     Options,
@@ -92,25 +93,23 @@ def _lines_of(kind: FigureKind, runs: Sequence[Run], rows: Mapping[str, Row], co
     drawn: list[Line] = []
     count: dict[str, int] = {}
     for run in runs:
-        chart = kind.chart(run) or {"series": []}
+        chart = kind.chart(run) or NumberChart("", ())
         row, style = rows[run.scheme], _look(run)
-        solid = [series for series in chart["series"] if not series.get("dash")]
-        areas = [series for series in solid if series.get("kind") == "area"]
-        shown = [series for series in solid if series.get("kind") != "area"]
+        solid = [series for series in chart.series if not series.dash]
+        areas = [series for series in solid if series.kind == "area"]
+        shown = [series for series in solid if series.kind != "area"]
         name = row.scheme
         if not runs_once(runs, run):
             name += f", run {run.number}"
         for series in [*(areas if run is runs[0] else []), *shown]:
-            label, dash = str(series["label"]), "-"
-            if series not in areas:
+            label, dash = series.label, "-"
+            if series.kind != "area":
                 place = count.get(run.scheme, 0)
                 count[run.scheme] = place + 1
                 label = f"{name}, {label.removesuffix(' delivered')}" if len(shown) > 1 else name
                 dash = _DASHES[place % len(_DASHES)]
-            times, values = floats(chart["xs"][series["x"]]), floats(series["y"])
-            drawn.append(
-                Line(run, row, condition, label, chart["y"], series["kind"], times, values, style, dash)
-            )
+            times, values = chart.xs[series.x], series.y
+            drawn.append(Line(run, row, condition, label, chart.y, series.kind, times, values, style, dash))
     return sorted(drawn, key=lambda line: line.kind != "area")
 
 

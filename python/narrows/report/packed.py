@@ -7,15 +7,15 @@ runs opens as fast as one of two.
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Mapping
-from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Json = dict[str, Any]
+from narrows.documents.data import Part
+from narrows.report.charts import MOST_MARKS, Chart, NumberChart
 
 #: Bits of a mantissa that are kept: 16 of 23, a relative error of 1/130,000, less than a screen shows.
 _MANTISSA_BITS = 16
@@ -23,27 +23,46 @@ _MANTISSA_BITS = 16
 _GRID = 1e-3
 
 
-def pack(charts: Mapping[str, Json], table: str) -> str:
+class Grid(Part, frozen=True):
+    """Times at equal distances."""
+
+    start: float
+    step: float
+    count: int
+
+
+class PackedRun(Part, frozen=True):
+    """The header of a pack: the table and the charts of a run, in which columns are their lengths."""
+
+    table: str
+    charts: dict[str, Chart[Grid | int, int]]
+
+
+def pack(charts: Mapping[str, NumberChart], table: str) -> str:
     """The charts of a run by their keys, and its table as a piece of a page, as text that can stand inside a
     script element."""
     columns: list[NDArray[np.float32]] = []
 
-    def column(values: Any, *, time: bool) -> Any:
-        numbers = np.asarray(values, dtype=np.float64)
-        if time and (grid := _on_grid(numbers)) is not None:
-            return grid
-        columns.append(numbers.astype(np.float32) if time else _round(numbers))
-        return len(numbers)
+    def add(column: NDArray[np.float32]) -> int:
+        columns.append(column)
+        return len(column)
 
-    told = {
-        key: {
-            **chart,
-            "xs": [column(x, time=True) for x in chart["xs"]],
-            "series": [{**item, "y": column(item["y"], time=False)} for item in chart["series"]],
-        }
-        for key, chart in charts.items()
-    }
-    header = json.dumps({"table": table, "charts": told}, separators=(",", ":"), allow_nan=False).encode()
+    def times(numbers: NDArray[np.float64]) -> Grid | int:
+        return _on_grid(numbers) or add(numbers.astype(np.float32))
+
+    packed = PackedRun(
+        table,
+        {
+            key: Chart(
+                chart.y,
+                chart.marks[:MOST_MARKS],
+                [times(x) for x in chart.xs],
+                [item.with_values(add(_round(item.y))) for item in chart.series],
+            )
+            for key, chart in charts.items()
+        },
+    )
+    header = msgspec.json.encode(packed)
     header += b" " * (-len(header) % 4)
     data = np.concatenate(columns) if columns else np.zeros(0, np.float32)
     # The first bytes of all numbers, then the second ones: neighbours are alike, and deflate better.
@@ -52,14 +71,14 @@ def pack(charts: Mapping[str, Json], table: str) -> str:
     return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
 
 
-def _on_grid(times: NDArray[np.float64]) -> Json | None:
+def _on_grid(times: NDArray[np.float64]) -> Grid | None:
     if len(times) < 3:
         return None
     step = float(times[-1] - times[0]) / (len(times) - 1)
     even = times[0] + step * np.arange(len(times))
     if step <= 0 or not bool(np.all(np.abs(times - even) <= _GRID * step)):
         return None
-    return {"start": float(f"{times[0]:.9g}"), "step": float(f"{step:.12g}"), "count": len(times)}
+    return Grid(float(f"{times[0]:.9g}"), float(f"{step:.12g}"), len(times))
 
 
 def _round(values: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -71,24 +90,29 @@ def _round(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return numbers.view(np.float32)
 
 
-def unpack(text: str) -> tuple[dict[str, Json], str]:
+def unpack(text: str) -> tuple[dict[str, NumberChart], str]:
     """Charts and table of a run as they were packed: what the page does, for tests and other readers."""
     content = zlib.decompress(base64.b64decode(text))
     length = int.from_bytes(content[:4], "little")
-    header = json.loads(content[4 : 4 + length])
+    header = msgspec.json.decode(content[4 : 4 + length], type=PackedRun)
     planes = np.frombuffer(content[4 + length :], np.uint8).reshape(4, -1)
     data = np.ascontiguousarray(planes.T).view("<f4").reshape(-1)
     place = 0
 
-    def column(told: Any) -> list[float]:
+    def column(packed: Grid | int) -> NDArray[np.float64]:
         nonlocal place
-        if isinstance(told, dict):
-            return [told["start"] + told["step"] * number for number in range(told["count"])]
-        place += told
-        return [float(value) for value in data[place - told : place]]
+        if isinstance(packed, Grid):
+            return np.asarray(packed.start + packed.step * np.arange(packed.count), np.float64)
+        place += packed
+        return data[place - packed : place].astype(np.float64)
 
-    for chart in header["charts"].values():
-        chart["xs"] = [column(x) for x in chart["xs"]]
-        for item in chart["series"]:
-            item["y"] = column(item["y"])
-    return header["charts"], header["table"]
+    charts = {
+        key: NumberChart(
+            chart.y,
+            chart.marks,
+            [column(x) for x in chart.xs],
+            [item.with_values(column(item.y)) for item in chart.series],
+        )
+        for key, chart in header.charts.items()
+    }
+    return charts, header.table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from narrows import policy
 from narrows.report import drawing, style, tables
+from narrows.report.content import Report, ReportFigure
 from narrows.report.data import Campaign, Run
-from narrows.report.document import Document
 from narrows.report.figures.summary import styles_of
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def environment(own: Callable[[str], str | None] | None = None) -> Any:
     )
 
 
-def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign) -> str:
+def render_page(content: Report, drawn: Drawn, work: Path, campaign: Campaign) -> str:
     """The page as text; figures are taken from the folder in which they were just drawn."""
     from markupsafe import Markup
 
-    def picture(figure: dict[str, Any], prefix: str) -> Markup:
-        path = work / f"{figure['file']}.svg"
-        return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))
+    def picture(figure: ReportFigure, prefix: str) -> Markup:
+        path = work / f"{figure.file}.svg"
+        return Markup(drawing.inline_svg(path, prefix, figure.title, figure.tips))
 
     template = environment().get_template("report.html.j2")
     page: str = template.render(
@@ -100,6 +100,6 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         scripts=[Markup(asset("templates", name)) for name in ("tables.js", "charts.js")],
         script=Markup(asset("templates", "report.js")),
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
-        open_runs=len(content["runs"]) <= OPEN_RUNS,
+        open_runs=len(content.runs) <= OPEN_RUNS,
     )
     return policy.lock(page)

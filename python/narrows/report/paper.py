@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from narrows import scratch
 from narrows.report import ReportError
-from narrows.report.document import Document
+from narrows.report.content import Report
 
 
-def _figure_files(content: Any) -> list[str]:
-    if isinstance(content, dict):
-        own = [content["file"]] if isinstance(content.get("file"), str) and "tips" in content else []
-        return own + [f for v in content.values() for f in _figure_files(v)]
-    if isinstance(content, list):
-        return [f for v in content for f in _figure_files(v)]
-    return []
-
-
-def render_pdf(content: Document, work: Path) -> bytes:
+def render_pdf(content: Report, work: Path) -> bytes:
     """The PDF as bytes; figures are taken from the folder in which they were just drawn."""
     import matplotlib
     import typst
@@ -31,8 +22,8 @@ def render_pdf(content: Document, work: Path) -> bytes:
         for part in ("report.typ", "parts.typ"):
             source = files("narrows.report").joinpath("templates", part).read_text(encoding="utf-8")
             (root / part).write_text(source, encoding="utf-8")
-        (root / "data.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-        for figure in _figure_files(content):
+        (root / "data.json").write_bytes(msgspec.json.encode(content))
+        for figure in content.pictures():
             target = root / f"{figure}.svg"
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(work / f"{figure}.svg", target)

@@ -77,7 +77,7 @@ def _about(ns: float) -> str:
     return units.span(float(f"{ns:.3g}"))
 
 
-def facts(run: Run) -> list[list[str]]:
+def facts(run: Run) -> list[tuple[str, str]]:
     """Facts about clocks and hosts beside a run."""
     if not is_real(run):
         return []
@@ -87,26 +87,26 @@ def facts(run: Run) -> list[list[str]]:
         text += " before the run; not compared during it"
     elif clock.get("drift_ppb") is not None:
         text += f", drift {units.number(float(clock['drift_ppb']) / 1e3, 1)} ppm"
-    result = [["clocks", text]]
+    result = [("clocks", text)]
     ntp = clocks.against(clock)
     if ntp:
-        result.append(["clocks by NTP", ntp])
+        result.append(("clocks by NTP", ntp))
     if has_only_ends(run):
-        result.append(["tunnel", "none: only the ends of the flows were measured"])
+        result.append(("tunnel", "none: only the ends of the flows were measured"))
     tunnel = record.get("tunnel") or {}
     if tunnel.get("overhead_bytes"):
-        result.append(["around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"])
+        result.append(("around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"))
     marked = sum(int((tunnel.get(way) or {}).get("marked") or 0) for way in ("forward", "backward"))
     if marked:
-        result.append(["marked by the path", plural(marked, "packet")])
+        result.append(("marked by the path", plural(marked, "packet")))
     for host in record.get("hosts") or []:
         busy = (host.get("cpu") or {}).get("busy_ratio")
         if busy is not None:
-            result.append([f"CPU busy ({host.get('name')})", f"{units.number(busy * 100, 0)} %"])
+            result.append((f"CPU busy ({host.get('name')})", f"{units.number(busy * 100, 0)} %"))
         refused = ((host.get("tunnel") or {}).get("arrived") or {}).get("refused") or {}
         strangers = sum(int(count) for count in refused.values())
         if strangers:
-            result.append([f"refused datagrams ({host.get('name')})", str(strangers)])
+            result.append((f"refused datagrams ({host.get('name')})", str(strangers)))
     return result
 
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from narrows.documents.results import Metric, Statistics
 from narrows.report import units
-from narrows.report.cells import cell, name_cells, name_heads, row_names
+from narrows.report.cells import Cell, Table, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
 from narrows.report.tables import MORE
 from narrows.text import plural
 
-Json = dict[str, Any]
 
-
-def flows(campaign: Campaign) -> Json | None:
+def flows(campaign: Campaign) -> Table | None:
     """The table of several flows together, by scheme; nothing where there is one."""
     pairs = [([scheme], campaign.statistics(scheme, "all")) for scheme in campaign.schemes]
-    names = MORE["flows"]["metrics"]
+    names = MORE["flows"].metrics
     return _table(campaign, [], [pair for pair in pairs if names[0] in pair[1]], names)
 
 
-def links(campaign: Campaign) -> Json | None:
+def links(campaign: Campaign) -> Table | None:
     """The table of links, by scheme and link; nothing where the scenario asks for none."""
     lines = campaign.results.link_summary
     pairs = [([line.scheme, line.link], line.metrics) for line in lines]
-    return _table(campaign, ["link"], pairs, MORE["links"]["metrics"])
+    return _table(campaign, ["link"], pairs, MORE["links"].metrics)
 
 
 def _table(
@@ -34,7 +31,7 @@ def _table(
     titles: list[str],
     lines: Sequence[tuple[Sequence[str], Mapping[str, Statistics]]],
     names: list[str],
-) -> Json | None:
+) -> Table | None:
     """A row per line, a column per metric of which any line has something; `titles` are those of the words of
     a line behind the label of its row."""
     present = [name for name in names if any(name in result for _, result in lines)]
@@ -42,21 +39,21 @@ def _table(
     if not lines or not metrics:
         return None
     called = row_names(campaign)
-    head = [*name_heads(called), *(cell(title) for title in titles)]
+    head = [*name_heads(called), *(Cell(title) for title in titles)]
     for metric in metrics:
-        head.append(cell(metric.label, small=metric.show_unit, align="right"))
+        head.append(Cell(metric.label, small=metric.show_unit, align="right"))
     rows = []
     for words, result in lines:
-        row = [*name_cells(called, words[0]), *(cell(word) for word in words[1:])]
+        row = [*name_cells(called, words[0]), *(Cell(word) for word in words[1:])]
         rows.append(row + [_value(result.get(metric.name), metric) for metric in metrics])
-    return {"head": head, "rows": rows, "notes": []}
+    return Table(head, rows)
 
 
-def _value(entry: Statistics | None, metric: Metric) -> Json:
+def _value(entry: Statistics | None, metric: Metric) -> Cell:
     if entry is None:
-        return cell("N/A", align="right", kind="absent")
+        return Cell("N/A", align="right", kind="absent")
     share = None if entry.of is None else f"{entry.happened} of {plural(entry.of, 'run')}"
     if entry.median is None:
-        return cell("–", small=share, align="right", kind="absent")
+        return Cell("–", small=share, align="right", kind="absent")
     value = entry.median * metric.show_scale
-    return cell(units.number(value, units.decimals_for([value])), small=share, align="right")
+    return Cell(units.number(value, units.decimals_for([value])), small=share, align="right")

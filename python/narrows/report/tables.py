@@ -1,28 +1,48 @@
-"""Tables as plain data, laid out alike by the page and by the PDF.
-
-Cells and notes are those of `narrows.report.cells`.
-"""
+"""The tables of a report, laid out alike by the page and by the PDF."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from msgspec import field
 
 from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
+from narrows.documents.data import Part, from_data
 from narrows.documents.results import Metric, Quantity, Statistics
 from narrows.files import read_packaged
 from narrows.report import prose, real_path, units, verification
-from narrows.report.cells import Cell, Notes, Table, cell, name_cells, name_heads, row_names
+from narrows.report.cells import Cell, Link, Note, Notes, Table, name_cells, name_heads, row_names
+from narrows.report.content import MetricDefinition
 from narrows.report.data import Campaign, Run
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
 
-_FILE = read_packaged(Path(__file__).with_name("tables.yaml"))
-OPTIONAL = tuple(_FILE["optional"])
-MORE: dict[str, dict[str, Any]] = _FILE["more"]
-"""Tables after the results: `title`, `words` and `metrics` of each."""
+
+class MoreTable(Part, frozen=True, kw_only=True):
+    """A table after the results."""
+
+    title: str
+    metrics: list[str] = field(default_factory=list)
+    words: str
+    #: False if it has a row per scheme only.
+    flows: bool = True
+
+
+class TableFile(Part, frozen=True, kw_only=True):
+    """The content of `tables.yaml`."""
+
+    headline: list[str]
+    if_measured: list[str]
+    heads: dict[str, str]
+    optional: tuple[str, ...]
+    not_meant: list[str]
+    more: dict[str, MoreTable]
+
+
+_FILE = from_data(read_packaged(Path(__file__).with_name("tables.yaml")), TableFile, "tables.yaml")
+OPTIONAL, MORE = _FILE.optional, _FILE.more
 SAME = "Runs of a simulated scheme are identical when nothing on the path uses chance."
 
 
@@ -45,7 +65,7 @@ def _unit(metric: Quantity) -> str:
 
 def _head(metric: Metric) -> Cell:
     unit = _unit(metric)
-    return cell(_FILE["heads"].get(metric.name) or metric.label, small=unit, align="right")
+    return Cell(_FILE.heads.get(metric.name) or metric.label, small=unit, align="right")
 
 
 def _is_meant(metric: Metric, flow: str) -> bool:
@@ -56,12 +76,12 @@ def _is_meant(metric: Metric, flow: str) -> bool:
 
 
 def _dash() -> Cell:
-    return cell("–", align="right", kind="absent")
+    return Cell("–", align="right", kind="absent")
 
 
 def _not_available(notes: Notes, reasons: list[str]) -> Cell:
     wanted = list(dict.fromkeys(r for r in reasons if r)) or ["the record does not say why"]
-    return cell("N/A", align="right", kind="absent", marks=[notes.mark(r) for r in wanted])
+    return Cell("N/A", align="right", kind="absent", marks=[notes.mark(r) for r in wanted])
 
 
 def _values(runs: list[Run], flow: str, name: str) -> list[float]:
@@ -110,12 +130,12 @@ def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
 def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
-    names = ENDS if real_path.only_ends(campaign) else _FILE["headline"]
-    names = [n for n in names if n in campaign.measured or n not in _FILE["if_measured"]]
-    names = (*names, *own_metrics.names(campaign.metrics))
+    usual = ENDS if real_path.only_ends(campaign) else _FILE.headline
+    names = [n for n in usual if n in campaign.measured or n not in _FILE.if_measured]
+    names += own_metrics.names(campaign.metrics)
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     called = row_names(campaign)
-    head = [*name_heads(called), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
+    head = [*name_heads(called), Cell("flow"), Cell("runs", align="right"), *map(_head, metrics)]
     planned = []
     for scheme in campaign.schemes:
         runs = campaign.of_scheme(scheme)
@@ -141,13 +161,13 @@ def results(campaign: Campaign) -> Table:
         for index, key in enumerate(keys):
             row = []
             if index == 0:
-                row += name_cells(called, scheme, span=len(keys), **verification.mark(campaign, scheme))
-            row.append(cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
+                row += name_cells(called, scheme, len(keys), verification.status_of(campaign, scheme))
+            row.append(Cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
             marks = []
             if valid < len(runs):
                 lost = [f"run {r.number} {r.outcome}" for r in runs if not r.valid]
                 marks = [notes.mark(f"{scheme}: {', '.join(lost)}, not in these numbers")]
-            row.append(cell(f"{valid} of {len(runs)}", align="right", marks=marks))
+            row.append(Cell(f"{valid} of {len(runs)}", align="right", marks=marks))
             for metric in metrics:
                 name, scale = metric.name, metric.show_scale
                 centre = centres.get((scheme, key, name))
@@ -167,9 +187,9 @@ def results(campaign: Campaign) -> Table:
                 marks += _doubts(notes, [r for r in runs if r.valid], key, name)
                 text = units.number(centre * scale, places[name])
                 spread = _spread(entry, values, scale, places[name])
-                row.append(cell(text, small=spread, align="right", marks=marks))
+                row.append(Cell(text, small=spread, align="right", marks=marks))
             rows.append(row)
-    return {"head": head, "rows": rows, "notes": notes.list_notes()}
+    return Table(head, rows, notes.list_notes())
 
 
 def results_words(campaign: Campaign) -> str:
@@ -228,7 +248,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     hidden = len(run.background) - MOST_BACKGROUND
     if hidden > 0:
         notes.mark(f"{plural(hidden, 'background flow')} more: see results.csv")
-    head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
+    head = [Cell("metric"), Cell("unit"), *(Cell(labels.get(k, "all flows"), align="right") for k in keys)]
     rows = []
     without: dict[str, list[str]] = {}
     for metric in meaningful_metrics(campaign):
@@ -243,20 +263,20 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 without.setdefault(reason, []).append(label)
             continue
         places = units.decimals_for([v for v in values if v is not None])
-        row = [cell(label), cell(_unit(metric), kind="unit")]
+        row = [Cell(label), Cell(_unit(metric), kind="unit")]
         for key, value in zip(keys, values, strict=True):
             if value is not None:
                 marks = _doubts(notes, [run], key, name)
-                row.append(cell(units.number(value, places), align="right", marks=marks))
+                row.append(Cell(units.number(value, places), align="right", marks=marks))
                 continue
             reason = _reason(run, key, name)
-            if reason in _FILE["not_meant"] or (key in run.rows and not _is_meant(metric, key)):
+            if reason in _FILE.not_meant or (key in run.rows and not _is_meant(metric, key)):
                 row.append(_dash())
             else:
                 row.append(_not_available(notes, [reason]))
         rows.append(row)
-    absent = [{"mark": "", "text": f"No {', '.join(names)}: {reason}"} for reason, names in without.items()]
-    return {"head": head, "rows": rows, "notes": [*notes.list_notes(), *absent]}
+    absent = [Note("", f"No {', '.join(names)}: {reason}") for reason, names in without.items()]
+    return Table(head, rows, [*notes.list_notes(), *absent])
 
 
 def _reason(run: Run, key: str, name: str) -> str:
@@ -270,7 +290,7 @@ def _why_none(run: Run, metric: Metric, keys: list[str]) -> list[str]:
     something that the run doesn't have."""
     rows = [key for key in keys if _is_meant(metric, key)]
     reasons = dict.fromkeys(_reason(run, key, metric.name) for key in rows)
-    return [reason for reason in reasons if reason and reason not in _FILE["not_meant"]]
+    return [reason for reason in reasons if reason and reason not in _FILE.not_meant]
 
 
 def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | None:
@@ -292,7 +312,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
             if flows:
                 flow = numbered[int(key)]
                 row.append(
-                    cell(
+                    Cell(
                         f"{key} ({flow.scheme}, background)" if flow.background else f"{key} ({flow.scheme})"
                     )
                 )
@@ -308,17 +328,17 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
                 spread = None
                 if len(values) > 1:
                     spread = f"{units.number(values[0], places)} to {units.number(values[-1], places)}"
-                row.append(cell(units.number(middle, places), small=spread, align="right"))
+                row.append(Cell(units.number(middle, places), small=spread, align="right"))
             rows.append(row)
     if not rows:
         return None
-    head = [*name_heads(called), *([cell("flow")] if flows else []), *map(_head, metrics)]
-    return {"head": head, "rows": rows, "notes": notes.list_notes()}
+    head = [*name_heads(called), *([Cell("flow")] if flows else []), *map(_head, metrics)]
+    return Table(head, rows, notes.list_notes())
 
 
 def medians(campaign: Campaign, name: str) -> Table | None:
     """One of the tables whose cells are medians; nothing where no scheme has what it is about."""
-    return _median_table(campaign, MORE[name]["metrics"], flows=MORE[name].get("flows", True))
+    return _median_table(campaign, MORE[name].metrics, flows=MORE[name].flows)
 
 
 def expectations(campaign: Campaign) -> Table | None:
@@ -335,20 +355,20 @@ def expectations(campaign: Campaign) -> Table | None:
             text = f"{units.number(outcome.value * about.show_scale)} {_unit(about)}".strip()
         rows.append(
             [
-                cell(outcome.text),
-                cell(text, align="right"),
-                cell(outcome.outcome, kind=kinds[outcome.outcome]),
-                cell(outcome.reason or "", kind="quiet"),
+                Cell(outcome.text),
+                Cell(text, align="right"),
+                Cell(outcome.outcome, kind=kinds[outcome.outcome]),
+                Cell(outcome.reason or "", kind="quiet"),
             ]
         )
-    head = [cell("expectation"), cell("found", align="right"), cell("outcome"), cell("why")]
-    return {"head": head, "rows": rows, "notes": []}
+    head = [Cell("expectation"), Cell("found", align="right"), Cell("outcome"), Cell("why")]
+    return Table(head, rows)
 
 
 def verdicts(campaign: Campaign) -> Table:
     """Every cell with what became of it; runs of a scheme that share outcome and reasons share a row."""
     called = row_names(campaign)
-    head = [*name_heads(called), cell("runs"), cell("outcome"), cell("why")]
+    head = [*name_heads(called), Cell("runs"), Cell("outcome"), Cell("why")]
     grouped: dict[tuple[str, str, str], list[Run]] = {}
     for run in sorted(campaign.runs, key=lambda r: (campaign.schemes.index(r.scheme), r.number)):
         nothing = (
@@ -358,30 +378,30 @@ def verdicts(campaign: Campaign) -> Table:
         grouped.setdefault((run.scheme, run.outcome, why), []).append(run)
     rows = []
     for (scheme, outcome, why), runs in grouped.items():
-        links = [{"text": str(r.number), "to": r.cell if r.record is not None else ""} for r in runs]
+        links = [Link(str(r.number), r.cell if r.record is not None else "") for r in runs]
         rows.append(
             [
-                *name_cells(called, scheme, **verification.mark(campaign, scheme)),
-                cell(", ".join(str(r.number) for r in runs), links=links),
-                cell(outcome, kind=f"outcome-{outcome}"),
-                cell(why, kind="quiet" if outcome == "ok" else ""),
+                *name_cells(called, scheme, status=verification.status_of(campaign, scheme)),
+                Cell(", ".join(str(r.number) for r in runs), links=links),
+                Cell(outcome, kind=f"outcome-{outcome}"),
+                Cell(why, kind="quiet" if outcome == "ok" else ""),
             ]
         )
     for skipped in campaign.skipped:
         rows.append(
             [
                 *name_cells(called, str(skipped.get("scheme"))),
-                cell("–"),
-                cell("skipped", kind="outcome-skipped"),
-                cell(str(skipped.get("reason") or "no reason was recorded")),
+                Cell("–"),
+                Cell("skipped", kind="outcome-skipped"),
+                Cell(str(skipped.get("reason") or "no reason was recorded")),
             ]
         )
-    return {"head": head, "rows": rows, "notes": []}
+    return Table(head, rows)
 
 
 def fingerprints(campaign: Campaign) -> Table:
     """The code that ran: one row per distinct identity of a sender, with the flows that had it."""
-    head = [cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
+    head = [Cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
     grouped: dict[tuple[str, ...], list[str]] = {}
     for run in campaign.runs:
         for flow in (run.record or {}).get("flows") or []:
@@ -405,8 +425,8 @@ def fingerprints(campaign: Campaign) -> Table:
                 params or "defaults",
             )
             grouped.setdefault(key, []).append(run.cell)
-    rows = [[cell(k[0], kind="scheme"), *map(cell, k[1:]), cell(_cells(v))] for k, v in grouped.items()]
-    return {"head": head, "rows": rows, "notes": []}
+    rows = [[Cell(k[0], kind="scheme"), *map(Cell, k[1:]), Cell(_cells(v))] for k, v in grouped.items()]
+    return Table(head, rows)
 
 
 def _cells(names: list[str]) -> str:
@@ -414,17 +434,17 @@ def _cells(names: list[str]) -> str:
     return ", ".join(unique) if len(unique) <= 6 else f"{', '.join(unique[:5])} and {len(unique) - 5} more"
 
 
-def definitions(campaign: Campaign) -> list[dict[str, str]]:
+def definitions(campaign: Campaign) -> list[MetricDefinition]:
     """The definition of every number."""
     better = {"higher": "higher is better", "lower": "lower is better"}
     return [
-        {
-            "name": m.name,
-            "label": m.label,
-            "unit": _unit(m),
-            "text": m.definition,
-            "better": better.get(m.better or "", ""),
-            "source": m.source or "",
-        }
+        MetricDefinition(
+            name=m.name,
+            label=m.label,
+            unit=_unit(m),
+            text=m.definition,
+            better=better.get(m.better or "", ""),
+            source=m.source or "",
+        )
         for m in meaningful_metrics(campaign)
     ]

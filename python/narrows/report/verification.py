@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from narrows.report.content import StatusMark, Verification
 from narrows.report.data import Campaign, Json
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
 
@@ -16,13 +15,12 @@ def flows_of(campaign: Campaign, label: str) -> list[Json]:
     return tested or [{"scheme": label.split(" ", maxsplit=1)[0]}]
 
 
-def mark(campaign: Campaign, label: str) -> dict[str, str]:
-    """The members of a cell that has the label of a row."""
-    status = weakest(statuses_of(flows_of(campaign, label)).values())
-    return {"status": status.word, "status_mark": status.mark} if status else {}
+def status_of(campaign: Campaign, label: str) -> Status | None:
+    """The weakest status of the schemes in a row of the results."""
+    return weakest(statuses_of(flows_of(campaign, label)).values())
 
 
-def explain(campaign: Campaign) -> dict[str, Any]:
+def explain(campaign: Campaign) -> Verification:
     """The legend, and the reasons of those that are not verified."""
     every: list[Status] = []
     alike: dict[str, dict[str, None]] = {}
@@ -34,5 +32,5 @@ def explain(campaign: Campaign) -> dict[str, Any]:
                 who = label if status.reason == DEFAULTS_ONLY else name
                 alike.setdefault(status.reason, {})[who] = None
     reasons = [f"{', '.join(same)}: {reason}" for reason, same in alike.items()]
-    marks = [{"mark": sign, "word": word, "meaning": meaning} for sign, word, meaning in legend(every)]
-    return {"legend": marks, "reasons": reasons}
+    marks = [StatusMark(mark=sign, word=word, meaning=meaning) for sign, word, meaning in legend(every)]
+    return Verification(legend=marks, reasons=reasons)

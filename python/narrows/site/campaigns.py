@@ -19,6 +19,7 @@ from narrows.comparison.sides import Side
 from narrows.errors import NarrowsError, reason
 from narrows.files import read_text
 from narrows.report import ReportError, answers, document, figures
+from narrows.report.charts import NumberChart
 from narrows.report.data import Campaign, Run, load
 from narrows.report.packed import pack
 from narrows.site import pages, ranks
@@ -130,7 +131,7 @@ def _write_files(campaign: Campaign, work: Path) -> None:
     (work / "contents.json").write_text(json.dumps(contents), encoding="utf-8")
 
 
-def charts_of(run: Run) -> dict[str, Json]:
+def charts_of(run: Run) -> dict[str, NumberChart]:
     """The interactive forms of all figures of a run, also of those that reports leave out."""
     charts = {}
     for name, kind in figures.registry().items():
@@ -143,7 +144,7 @@ def charts_of(run: Run) -> dict[str, Json]:
     return charts
 
 
-def write_run(file: Path, cell: str, charts: dict[str, Json]) -> None:
+def write_run(file: Path, cell: str, charts: dict[str, NumberChart]) -> None:
     """The numbers of a run, as a script: a page that was opened as a file may load nothing else."""
     text = f"narrowsRuns.take({json.dumps(cell)}, {json.dumps(pack(charts, ''))});\n"
     file.write_text(text, encoding="utf-8")

@@ -17,7 +17,8 @@ from narrows.campaign.store import write_atomically
 from narrows.documents.results import Metric
 from narrows.policy import lock
 from narrows.report import choice
-from narrows.report.cells import cell, name_cells, name_heads, row_names
+from narrows.report.cells import Cell, Table, name_cells, name_heads, row_names
+from narrows.report.content import Report
 from narrows.report.data import Campaign
 from narrows.report.document import ORDER, moment
 from narrows.report.figures import summary
@@ -162,7 +163,7 @@ def _in_order(outcomes: Mapping[str, int]) -> list[tuple[str, int]]:
 def sweep(
     about: Json,
     facts: list[list[str]],
-    keys: Json,
+    keys: Table,
     effects: list[Json],
     figures: list[Json],
     written: str,
@@ -193,7 +194,7 @@ def _place(outcome: str) -> int:
 
 
 def campaign(
-    doc: Json,
+    doc: Report,
     data: Campaign,
     entry: Json,
     contents: Json,
@@ -222,15 +223,15 @@ def campaign(
 def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
     """The table of all runs; each row knows its cell."""
     names = row_names(data)
-    head = [*name_heads(names), cell("run"), cell("verdict")]
-    head += [cell(head_of(metric), small=unit_of(metric), align="right") for metric in metrics]
+    head = [*name_heads(names), Cell("run"), Cell("verdict")]
+    head += [Cell(head_of(metric), small=unit_of(metric), align="right") for metric in metrics]
     rows = []
     for scheme in data.schemes:
         for run in data.of_scheme(scheme):
-            row = [*name_cells(names, scheme), cell(str(run.number), align="right")]
-            row.append(cell(run.outcome, kind=f"outcome-{run.outcome}"))
+            row = [*name_cells(names, scheme), Cell(str(run.number), align="right")]
+            row.append(Cell(run.outcome, kind=f"outcome-{run.outcome}"))
             row += [
-                cell(show_number(run.value("all", metric.name), metric), align="right") for metric in metrics
+                Cell(show_number(run.value("all", metric.name), metric), align="right") for metric in metrics
             ]
             rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})
             rows[-1]["label"] = f"{names.brief(scheme)}, run {run.number}"

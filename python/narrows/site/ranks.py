@@ -9,7 +9,7 @@ from narrows.analysis.metrics import show_number, unit_of
 from narrows.comparison import words
 from narrows.comparison.leaders import is_judged
 from narrows.documents.comparison import Comparison
-from narrows.report.cells import Notes, Table, cell
+from narrows.report.cells import Cell, Notes, Table
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
 Json = dict[str, Any]
@@ -80,17 +80,17 @@ def _table(metric: Json, rows: list[tuple[tuple[str, str], str, Json]]) -> Table
         own = {entry["scheme"]: entry for entry in document["schemes"]}
         counts = sorted({entry["runs"] for entry in own.values()})
         line = [
-            cell(experiment, kind="scheme", small=document["values"], to=f"campaigns/{name}/index.html"),
-            cell(plane),
-            cell("–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))), align="right"),
+            Cell(experiment, kind="scheme", small=document["values"], to=f"campaigns/{name}/index.html"),
+            Cell(plane),
+            Cell("–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))), align="right"),
         ]
         for scheme in schemes:
             if (entry := own.get(scheme)) is None:
-                line.append(cell("–", align="right", kind="absent", marks=[notes.mark(_NO_RANK)]))
+                line.append(Cell("–", align="right", kind="absent", marks=[notes.mark(_NO_RANK)]))
                 continue
             value = f"{entry['value']} {metric['unit']}".strip()
-            line.append(cell(str(entry["rank"]), small=value, align="right"))
+            line.append(Cell(str(entry["rank"]), small=value, align="right"))
         lines.append(line)
-    head = [cell("experiment"), cell("plane"), cell("runs", align="right")]
-    head += [cell(scheme, align="right") for scheme in schemes]
-    return {"head": head, "rows": lines, "notes": notes.list_notes()}
+    head = [Cell("experiment"), Cell("plane"), Cell("runs", align="right")]
+    head += [Cell(scheme, align="right") for scheme in schemes]
+    return Table(head, lines, notes.list_notes())

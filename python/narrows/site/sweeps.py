@@ -14,7 +14,7 @@ from narrows.analysis.metrics import head_of, unit_of
 from narrows.campaign.store import write_atomically
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
-from narrows.report.cells import cell
+from narrows.report.cells import Cell, Table
 from narrows.report.document import moment
 from narrows.report.figures.parameter import METRICS
 from narrows.site import pages
@@ -109,13 +109,13 @@ def _facts(folder: SweepFolder) -> list[list[str]]:
     return told
 
 
-def _keys(folder: SweepFolder) -> Json:
-    head = [cell(text) for text in ("key", "address", "values", "column")]
+def _keys(folder: SweepFolder) -> Table:
+    head = [Cell(text) for text in ("key", "address", "values", "column")]
     rows = [
-        [cell(parameter["label"]), cell(parameter["key"]), cell(parameter["law"]), cell(parameter["name"])]
+        [Cell(parameter["label"]), Cell(parameter["key"]), Cell(parameter["law"]), Cell(parameter["name"])]
         for parameter in folder.parameters
     ]
-    return {"head": head, "rows": rows}
+    return Table(head, rows)
 
 
 def _effects(folder: SweepFolder) -> list[Json]:
@@ -133,12 +133,12 @@ def _effects(folder: SweepFolder) -> list[Json]:
                 for key in sorted(item.main, key=lambda key: -item.main[key]):
                     means = [f"{value * scale:.4g}" for _, value in item.means[key]]
                     ends = f"{means[0]} to {means[-1]}" if means else ""
-                    share = cell(f"{item.main[key]:.0%}", align="right")
-                    rows.append([cell(item.scheme), cell(labels[key]), share, cell(ends)])
+                    share = Cell(f"{item.main[key]:.0%}", align="right")
+                    rows.append([Cell(item.scheme), Cell(labels[key]), share, Cell(ends)])
         if rows:
-            head = [cell("scheme"), cell("key"), cell("explains", align="right")]
-            head.append(cell("means, low to high", small=unit))
-            entries.append({"title": head_of(described[name]), "table": {"head": head, "rows": rows}})
+            head = [Cell("scheme"), Cell("key"), Cell("explains", align="right")]
+            head.append(Cell("means, low to high", small=unit))
+            entries.append({"title": head_of(described[name]), "table": Table(head, rows)})
     return entries
 
 

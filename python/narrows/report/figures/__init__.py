@@ -14,8 +14,8 @@ A figure module has
 - `absent(data) -> str | None`: why there is nothing to draw, or `None`;
 - optionally `concerns(data) -> bool`: false where the data has nothing of what the figure is about, so that
   reports leave it out without a word;
-- optionally `chart(data) -> Chart | None`: the interactive form for the page (without it the page shows the
-  picture), and `tips(data) -> dict`: tool tips for parts of the picture that were given a `gid`.
+- optionally `chart(data) -> NumberChart | None`: the interactive form for the page (without it the page shows
+  the picture), and `tips(data) -> dict`: tool tips for parts of the picture that were given a `gid`.
 
 `data` is a `narrows.report.data.Campaign` or `Run`, by scope.
 """
@@ -29,13 +29,11 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from narrows.report.charts import NumberChart
 from narrows.report.drawing import Numbers, Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Chart = dict[str, Any]
-"""An interactive chart: `y` (axis label), `xs` (lists of times), `series` (label, colours, kind, values)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class FigureKind:
         result: Figure = self.module.figure(data, options)
         return result
 
-    def chart(self, data: Any) -> Chart | None:
+    def chart(self, data: Any) -> NumberChart | None:
         """The interactive form, if the module has one."""
         make = getattr(self.module, "chart", None)
         return None if make is None else make(data)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import units
+from narrows.report.charts import NumberChart
 from narrows.report.data import Run, floats, thin
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import Style
 
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ class Samples:
                 plot.show(line, style.label, value)
         return plot.figure
 
-    def chart(self, run: Run) -> dict[str, Any]:
+    def chart(self, run: Run) -> NumberChart:
         """The interactive form."""
-        made = Chart(self.axis, run.change_times_s)
+        made = NumberChart(self.axis, run.change_times_s)
         for style, _, times, values in self.collect(run):
             time, value = thin(times, values, int(run.detail * POINTS_ON_PAGE))
             made.xs.append(time)
             made.add(style.label, "line", value, style)
-        return made.document()
+        return made

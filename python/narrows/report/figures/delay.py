@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from narrows.report import real_path, units
+from narrows.report.charts import NumberChart
 from narrows.report.data import Flow, Run, floats
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import Style, of_background
 
 if TYPE_CHECKING:
@@ -123,12 +124,12 @@ def figure(run: Run, options: Options) -> Figure:
     return plot.figure
 
 
-def chart(run: Run) -> dict[str, Any] | None:
+def chart(run: Run) -> NumberChart | None:
     """The interactive form, with fewer dots."""
     points = run.delays(int(run.detail * DOTS_ON_PAGE))
     if points is None:
         return None
-    made = Chart("one-way delay (ms)", run.change_times_s)
+    made = NumberChart("one-way delay (ms)", run.change_times_s)
     for flow, style in _styles(run):
         result = points.get(flow.number)
         if result is None or not len(result["time_s"]):
@@ -136,4 +137,4 @@ def chart(run: Run) -> dict[str, Any] | None:
         made.xs.append(floats(result["time_s"]))
         label = f"{flow.label} (background)" if flow.background else flow.label
         made.add(label, "points", floats(result["delay_ms"]), style)
-    return made.document()
+    return made

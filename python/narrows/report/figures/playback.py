@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.campaign.players import Playback, of_run
+from narrows.report.charts import NumberChart
 from narrows.report.data import Flow, Run
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import Style
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ def figure(run: Run, options: Options) -> Figure:
     return plot.figure
 
 
-def chart(run: Run) -> dict[str, Any]:
+def chart(run: Run) -> NumberChart:
     """The interactive form, in which the bars are lines at zero."""
-    made = Chart("bitrate (Mbit/s)", run.change_times_s)
+    made = NumberChart("bitrate (Mbit/s)", run.change_times_s)
     for _, style, begin_s, playback in _players(run):
         times, rates = _steps(begin_s, playback)
         made.xs.append(times)
@@ -104,5 +105,5 @@ def chart(run: Run) -> dict[str, Any]:
         spans = _stands(begin_s, playback)
         made.xs.append(np.array([time for begin, end in spans for time in (begin, end, end + 1e-6)]))
         zeros = np.array([0.0, 0.0, np.nan] * len(spans))
-        made.add(f"{style.label}: stands", "line", zeros, style, dash=[4, 3])
-    return made.document()
+        made.add(f"{style.label}: stands", "line", zeros, style, (4, 3))
+    return made

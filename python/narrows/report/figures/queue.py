@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import units
+from narrows.report.charts import NumberChart
 from narrows.report.data import Run, floats, thin
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import MUTED, of_part
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ def _dash() -> Any:
     return Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
 
 
-def chart(run: Run) -> dict[str, Any]:
+def chart(run: Run) -> NumberChart:
     """The interactive form."""
-    made = Chart("waiting (kB)", run.change_times_s)
+    made = NumberChart("waiting (kB)", run.change_times_s)
     limits = _limits(run)
     for index, (name, times, values) in enumerate(_queues(run)):
         style = of_part(index, name)
@@ -108,5 +109,5 @@ def chart(run: Run) -> dict[str, Any]:
         made.add(name, "line", value, style, fill=index == 0)
         if name in limits and limits[name] / 1e3 < FAR * max(float(np.nanmax(value, initial=0.0)), 1e-9):
             line = np.full(len(time), limits[name] / 1e3)
-            made.add(f"limit of {name}", "line", line, dash=[6, 4], color="#5b6470", dark="#a9b4c0")
-    return made.document()
+            made.add(f"limit of {name}", "line", line, of_part(0, ""), (6, 4))
+    return made

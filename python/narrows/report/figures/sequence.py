@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import real_path
+from narrows.report.charts import NumberChart
 from narrows.report.data import Run, thin
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,13 +105,13 @@ def figure(run: Run, options: Options) -> Figure:
     return plot.figure
 
 
-def chart(run: Run) -> dict[str, Any]:
+def chart(run: Run) -> NumberChart:
     """The interactive form, without the losses."""
-    made = Chart("sent (MB)", run.change_times_s)
+    made = NumberChart("sent (MB)", run.change_times_s)
     lines = _lines(run)
     flows = [flow for flow in run.tested if flow.number in lines]
     for flow, style in zip(flows, run.styles_of(flows), strict=True):
         x, y = thin(*lines[flow.number][:2], 2_000)
         made.xs.append(x)
         made.add(style.label, "line", y, style)
-    return made.document()
+    return made

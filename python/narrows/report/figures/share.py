@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import real_path
+from narrows.report.charts import NumberChart
 from narrows.report.data import Run, floats
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,13 +83,13 @@ def figure(run: Run, options: Options) -> Figure:
     return plot.figure
 
 
-def chart(run: Run) -> dict[str, Any]:
+def chart(run: Run) -> NumberChart:
     """The interactive form, not stacked."""
-    made = Chart("share of throughput", run.change_times_s)
+    made = NumberChart("share of throughput", run.change_times_s)
     made.xs.append(run.throughput["time_s"])
     flows = {flow.number: flow for flow in run.tested}
     shares = _shares(run)
     styles = run.styles_of([flows[n] for n in shares])
     for share, style in zip(shares.values(), styles, strict=True):
-        made.add(style.label, "step", share, style, dash=[])
-    return made.document()
+        made.add(style.label, "step", share, style)
+    return made

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import real_path, units
+from narrows.report.charts import NumberChart
 from narrows.report.data import Flow, Run, floats
-from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import SHADE, Style, of_background
 from narrows.text import plural
 
@@ -165,20 +166,20 @@ def _key(style: Style, **how: Any) -> Any:
     return Line2D([], [], color=style.color, **how)
 
 
-def chart(run: Run) -> dict[str, Any]:
+def chart(run: Run) -> NumberChart:
     """The interactive form."""
     columns = {name: _to_the_end(v) for name, v in _columns(run).items()}
     if len(columns["time_s"]):
         columns["time_s"][-1] += run.bin_ns / 1e9  # the right edge of the last step
-    made = Chart("throughput (Mbit/s)", run.change_times_s)
+    made = NumberChart("throughput (Mbit/s)", run.change_times_s)
     made.xs.append(columns["time_s"])
     if "capacity_mbps" in columns:
         made.add("capacity", "area", columns["capacity_mbps"])
     if "background_delivered_mbps" in columns:
         style = of_background(_background_label(run))
-        made.add(style.label, "step", columns["background_delivered_mbps"], style, dash=[])
+        made.add(style.label, "step", columns["background_delivered_mbps"], style)
     for flow, style in _flow_styles(run, columns):
-        for what, dash in (("sent", [5, 3]), ("delivered", [])):
+        for what, dash in (("sent", (5, 3)), ("delivered", ())):
             values = columns[f"flow_{flow.number}_{what}_mbps"]
-            made.add(f"{flow.label} {what}", "step", values, style, dash=dash)
-    return made.document()
+            made.add(f"{flow.label} {what}", "step", values, style, dash)
+    return made
