@@ -351,7 +351,7 @@ def test_charts_have_the_numbers_of_the_record(folder: Path, page: Page) -> None
     labels = [s.label for s in chart.series]
     assert labels == ["capacity", "flow 1 sent", "flow 1 delivered", "flow 2 sent", "flow 2 delivered"]
     run = next(r for r in load(folder).runs if r.cell == "cubic-r1")
-    delivered = run.throughput["flows"][1]["arrived_bps"] / 1e6
+    delivered = run.throughput.flows[1].arrived_bps / 1e6
     assert chart.series[2].y[:-1] == pytest.approx(list(delivered), rel=1e-4)
     delay = page.data["cubic-r1/delay"]
     for flow, series in enumerate(delay.series, 1):

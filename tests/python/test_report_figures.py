@@ -104,7 +104,7 @@ def test_drawn_numbers_are_those_of_the_run(folder: Path) -> None:
     bits = np.nansum(numbers["flow_1_delivered_mbps"]) * 1e6 * run.bin_ns / 1e9
     received = (run.record or {})["flows"][0]["receiver"]["received_bytes"]
     assert bits / 8 == pytest.approx(received, rel=0.01)
-    assert run.throughput["time_s"].max() < run.duration_s, "no bin without width at the end"
+    assert run.throughput.time_s.max() < run.duration_s, "no bin without width at the end"
 
 
 def test_throughput_is_drawn_to_the_end_of_the_last_bin(folder: Path) -> None:

@@ -74,8 +74,8 @@ def test_background_is_shown_and_counts_nowhere(campaign: Campaign) -> None:
     assert shown.isdisjoint({"5", "6"})
     columns = throughput.numbers(run)
     assert "background_delivered_mbps" in columns and "flow_5_sent_mbps" not in columns
-    series = run.throughput["flows"]
-    wanted = (series[5]["arrived_bps"] + series[6]["arrived_bps"]) / 1e6
+    series = run.throughput.flows
+    wanted = (series[5].arrived_bps + series[6].arrived_bps) / 1e6
     assert columns["background_delivered_mbps"] == pytest.approx(wanted)
     head = [cell.text for cell in tables.run_statistics(campaign, run).head]
     assert "flow 5 (background)" in head

@@ -52,19 +52,19 @@ def intervals(path: Path, length_ns: int) -> list[Interval]:
     `length_ns` is the length of an interval. A flow has lines from its start to its stop. Raises
     `DataError` if the record has no bins of this length.
     """
-    from narrows import _native
+    from narrows.campaign.series import read_throughput
     from narrows.campaign.store import read_json
 
     cell = read_json(path / "run.json", "narrows/run/1")["cell"]
     if length_ns * _MOST < cell["duration_ns"]:
         raise DataError(f"{path}: has more than {_MOST} such intervals; take longer ones")
     try:
-        series = _native.throughput_series(str(path), length_ns)["flows"]
+        series = read_throughput(path, length_ns)
     except (ValueError, OSError) as error:
         raise DataError(str(error)) from None
     flows = [flow for flow in cell["flows"] if not flow.get("background")]
     return list(
-        _lines(flows, {number: item["arrived_bps"] for number, item in series.items()}, length_ns / 1e9)
+        _lines(flows, {number: rates.arrived_bps for number, rates in series.flows.items()}, length_ns / 1e9)
     )
 
 

@@ -13,9 +13,6 @@ the area that both envelopes share over the area that either covers.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -210,24 +207,19 @@ def _points(sample: Sample, window: int, flow: int | None) -> Floats | None:
         for item in flows
         if not item.get("background") and flow in (None, int(item["flow"]))
     }
+    from narrows.campaign.series import read_packets
+
     clouds = []
     for run in sample.runs.values():
-        packets = _packets(sample.side.folder.record_dir(run.cell))
+        cell = sample.side.folder.record_dir(run.cell)
+        try:
+            packets = read_packets(cell)
+        except (ValueError, OSError) as error:
+            raise DataError(f"{cell}: its packets can't be read: {error}") from None
         if packets is None:
             continue
         for number, backward in tested.items():
-            mine = (
-                (packets["flow"] == number) & (packets["backward"] == backward) & (packets["arrived_ns"] >= 0)
-            )
-            sizes = packets["size_bytes"][mine].astype(np.float64)
-            clouds.append(windows(packets["arrived_ns"][mine], packets["sent_ns"][mine], sizes, window))
+            mine = packets.of_flow(number, "backward" if backward else "forward") & (packets.arrived_ns >= 0)
+            sizes = packets.size_bytes[mine].astype(np.float64)
+            clouds.append(windows(packets.arrived_ns[mine], packets.sent_ns[mine], sizes, window))
     return np.concatenate(clouds) if clouds else None
-
-
-def _packets(cell: Path) -> Any:
-    from narrows import _native
-
-    try:
-        return _native.packets(str(cell))
-    except (ValueError, OSError) as error:
-        raise DataError(f"{cell}: its packets can't be read: {error}") from None

@@ -64,17 +64,18 @@ def divergence(
     Both are compared at the instants at which either was sampled, while both last; between samples a value is
     the one before. Values part if they differ by more than `tolerance` times the larger.
     """
-    times = np.union1d(first["time_s"], second["time_s"])
-    if len(first["time_s"]) and len(second["time_s"]):
-        start = max(first["time_s"][0], second["time_s"][0])
-        times = times[(times >= start) & (times <= min(first["time_s"][-1], second["time_s"][-1]))]
+    own, others = first["time_s"], second["time_s"]
+    times = np.union1d(own, others)
+    if len(own) and len(others):
+        start, end = max(own[0], others[0]), min(own[-1], others[-1])
+        times = times[(times >= start) & (times <= end)]
     else:
         times = times[:0]
     names = [name for name in first if name != "time_s" and name in second]
     parted: dict[str, int] = {}
     held: dict[str, tuple[Floats, Floats]] = {}
     for name in names:
-        one, two = (_hold(series, name, times) for series in (first, second))
+        one, two = _hold(first[name], own, times), _hold(second[name], others, times)
         apart = np.abs(one - two) > tolerance * np.maximum(np.abs(one), np.abs(two))
         held[name] = one, two
         if apart.any():
@@ -95,12 +96,9 @@ def divergence(
     return len(times), float(times[index]), values
 
 
-def _hold(series: Series, name: str, times: Floats) -> Floats:
+def _hold(values: Floats, sampled: Floats, times: Floats) -> Floats:
     """The values at these times, each held until the next sample."""
-    if not len(times):
-        return times
-    values: Floats = series[name][np.searchsorted(series["time_s"], times, side="right") - 1]
-    return values
+    return values[np.searchsorted(sampled, times, side="right") - 1] if len(times) else times
 
 
 def _states(cell: Path) -> dict[int, Series]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows import _native
+from narrows.campaign.series import read_throughput
 from narrows.scenario import Scenario, loads, registry
 
 if TYPE_CHECKING:
@@ -123,6 +124,5 @@ def offered_load(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.fl
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record"
         _native.simulate(json.dumps(cell.content), str(record))
-        series = _native.throughput_series(str(record), bin_ms * 1_000_000)
-    sent = series["flows"][1]["arrived_bps"]
-    return series["time_s"], sent
+        series = read_throughput(record, bin_ms * 1_000_000)
+    return series.time_s, series.flows[1].arrived_bps

@@ -1,22 +1,21 @@
-"""Reading a campaign folder for a report: the only place that touches files and `narrows._native`."""
+"""Reading a campaign folder for a report: the only place that touches files."""
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.campaign import integrity
+from narrows.campaign import integrity, series
 from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
 from narrows.campaign.results import compute, current, metric_list
+from narrows.campaign.series import FlowRates, Throughput
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
 from narrows.documents.data import to_data
@@ -33,21 +32,6 @@ Kept = TypeVar("Kept")
 FEWEST_BINS = 40
 MOST_BINS = 600
 """Bins of a throughput curve: enough to see changes, not more than a page can show."""
-
-
-def native() -> Any:
-    """The extension module (loaded late: the command line's help must not wait for it)."""
-    return importlib.import_module("narrows._native")
-
-
-@lru_cache(maxsize=1)
-def registry() -> Json:
-    """The registry of the extension: queues, links, rates and schemes; empty if it can't say."""
-    try:
-        result: Json = json.loads(native().registry())
-    except (ImportError, AttributeError, ValueError):
-        return {}
-    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +51,6 @@ class Flow:
     direction: str
     label: str
     background: bool = False
-
-
-def _cache_series(name: str) -> cached_property[Any]:
-    """A series of the record by its name in the extension, read when it is first used."""
-    return cached_property(lambda run: run._series(name))
 
 
 class _Keeper:
@@ -193,54 +172,64 @@ class Run(_Keeper):
         """All network elements of a kind, forward ones first."""
         return [e for _, e in networks.elements(self.settings.get("network") or {}) if e.get("kind") == kind]
 
-    def _series(self, name: str, *arguments: Any) -> Any:
+    def _read(self, read: Callable[[Path], Kept]) -> Kept:
+        """What a function reads from the record, whose files are known to be those that the run left."""
         if self.record is None:
             raise ReportError(f"the record of {self.cell} is missing")
         if not self.checked:
             if problem := integrity.describe_change(self.folder, self.entry):
                 raise ReportError(problem)
             self.checked = True
-        return getattr(native(), name)(str(self.folder), *arguments)
+        return read(self.folder)
 
     @cached_property
-    def throughput(self) -> Json:
+    def throughput(self) -> Throughput:
         """Sent and delivered rate per bin and flow, and the capacity.
 
         What arrives at the very end opens a bin of no width, whose rate means nothing; it is left out.
         """
-        result: Json = self._series("throughput_series", self.bin_ns)
-        keep = (
-            int(np.searchsorted(floats(result["time_s"]), self.duration_s - 1e-6))
-            if self.duration_s
-            else None
+        whole = self._read(lambda record: series.read_throughput(record, self.bin_ns))
+        if not self.duration_s:
+            return whole
+        keep = int(np.searchsorted(whole.time_s, self.duration_s - 1e-6))
+        return Throughput(
+            whole.time_s[:keep],
+            None if whole.capacity_bps is None else whole.capacity_bps[:keep],
+            {
+                number: FlowRates(rates.sent_bps[:keep], rates.arrived_bps[:keep])
+                for number, rates in whole.flows.items()
+            },
         )
-        capacity = result.get("capacity_bps")
-        flows = {n: {k: v[:keep] for k, v in series.items()} for n, series in result["flows"].items()}
-        return {
-            "time_s": floats(result["time_s"])[:keep],
-            "capacity_bps": None if capacity is None else capacity[:keep],
-            "flows": flows,
-        }
 
-    #: Samples of every queue, and of every sender.
-    queues = _cache_series("queue_series")
-    states = _cache_series("state_series")
-    #: Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s.
-    transfers = _cache_series("transfers")
-    #: Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s.
-    frames = _cache_series("frames")
+    @cached_property
+    def queues(self) -> dict[str, series.Queue]:
+        """Samples of every queue."""
+        return self._read(series.read_queues)
 
-    def delays(self, most: int) -> dict[int, Json] | None:
+    @cached_property
+    def states(self) -> dict[int, series.States]:
+        """Samples of every sender."""
+        return self._read(series.read_states)
+
+    @cached_property
+    def transfers(self) -> series.Transfers:
+        """Transfers of applications."""
+        return self._read(series.read_transfers)
+
+    @cached_property
+    def frames(self) -> series.Frames:
+        """Frames of video."""
+        return self._read(series.read_frames)
+
+    def delays(self, most: int) -> dict[int, series.Delays] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
-        delays: dict[int, Json] | None = self.keep(
-            f"delays {most}", lambda: self._series("delay_points", most)
+        return self.keep(
+            f"delays {most}", lambda: self._read(lambda record: series.read_delays(record, most))
         )
-        return delays
 
-    def read_packets(self) -> Json | None:
-        """All packets of the record as columns, read anew; `None` where the record keeps no packets."""
-        packets: Json | None = self._series("packets")
-        return packets
+    def read_packets(self) -> series.Packets | None:
+        """All packets of the record, read anew; `None` where the record keeps no packets."""
+        return self._read(series.read_packets)
 
     def forget(self) -> None:
         """Drops the series, so that a campaign of many runs does not fill the memory."""

@@ -7,27 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from narrows.report import networks, real_path, units
-from narrows.report.data import Campaign, Json, registry
+from narrows.report.data import Campaign, Json
+from narrows.scenario import registry
+from narrows.scenario.registry import Entry
 from narrows.text import plural
 
 
-def _param_kinds(section: str, name: str) -> dict[str, str]:
-    for entry in registry().get(section) or []:
-        if entry.get("name") == name:
-            return {p["name"]: p["kind"] for p in entry.get("params") or []}
-    return {}
-
-
-def params(section: str, name: str, values: Mapping[str, Any], skip: tuple[str, ...] = ()) -> list[str]:
+def params(entry: Entry | None, values: Mapping[str, Any], skip: tuple[str, ...] = ()) -> list[str]:
     """Parameters as `name value` with units, by the kinds the registry gives them; unset ones left out."""
-    kinds = _param_kinds(section, name)
+    kinds = {param.name: param.kind for param in entry.params} if entry else {}
     known = {"delay": "span", "ratio": "ratio", "rate": "rate", "bytes": "bytes", "packets": "packets"}
     texts = []
     for key, value in values.items():
         if key in skip or value is None:
             continue
         text = units.parameter(kinds.get(key) or known.get(key), value)
-        texts.append(text if key in known or key == name else f"{key.replace('_', ' ')} {text}")
+        texts.append(
+            text if key in known or (entry and key == entry.name) else f"{key.replace('_', ' ')} {text}"
+        )
     return texts
 
 
@@ -38,7 +35,7 @@ def rate_text(rate: Any) -> str:
     if not isinstance(rate, Mapping):
         return "no rate"
     kind = str(rate.get("kind", "constant"))
-    listed = params("rates", kind, rate, skip=("kind",))
+    listed = params(registry.load().rates.get(kind), rate, skip=("kind",))
     return listed[0] if kind == "constant" and listed else " ".join([kind, ", ".join(listed)]).strip()
 
 
@@ -47,7 +44,7 @@ def queue_text(queue: Any) -> str:
     if not isinstance(queue, Mapping):
         return "unlimited queue"
     kind = str(queue.get("kind", "queue"))
-    listed = params("queues", kind, queue, skip=("kind",))
+    listed = params(registry.load().queues.get(kind), queue, skip=("kind",))
     return f"{kind} {' / '.join(listed)}".strip()
 
 
@@ -56,7 +53,7 @@ def element_lines(element: Json) -> list[str]:
     kind = str(element.get("kind"))
     if kind == "bottleneck":
         return [rate_text(element.get("rate")), queue_text(element.get("queue"))]
-    listed = params("links", kind, element, skip=("kind", "name"))
+    listed = params(registry.load().links.get(kind), element, skip=("kind", "name"))
     return [kind, *listed[:3]]
 
 
@@ -164,8 +161,8 @@ def _change(name: str, value: Any) -> str:
     if name == "open":
         return "restored" if value else "cut"
     if name == "queue" and isinstance(value, Mapping):
-        return "queue " + ", ".join(params("queues", "", value, skip=("kind",)))
-    return ", ".join(params("links", "", {name: value})) or name
+        return "queue " + ", ".join(params(None, value, skip=("kind",)))
+    return ", ".join(params(None, {name: value})) or name
 
 
 def workload_sentences(campaign: Campaign) -> list[str]:
@@ -230,9 +227,8 @@ def _traffic_text(flow: Json) -> str:
     """The application of a flow; nothing for bulk transfers over one connection."""
     traffic = flow.get("traffic") or {}
     kind = str(traffic.get("kind", "bulk"))
-    listed = (
-        [] if kind == "bulk" else [f"{kind} {', '.join(params('traffic', kind, traffic, ('kind',)))}".strip()]
-    )
+    entry = registry.load().traffic.get(kind)
+    listed = [] if kind == "bulk" else [f"{kind} {', '.join(params(entry, traffic, ('kind',)))}".strip()]
     connections = int(flow.get("connections") or 1)
     if connections > 1:
         listed.append(f"{connections} connections per flow")

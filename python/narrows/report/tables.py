@@ -15,6 +15,7 @@ from narrows.report import prose, real_path, units, verification
 from narrows.report.cells import Cell, Link, Note, Notes, Table, name_cells, name_heads, row_names
 from narrows.report.content import MetricDefinition
 from narrows.report.data import Campaign, Run
+from narrows.scenario import registry
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
@@ -413,7 +414,9 @@ def fingerprints(campaign: Campaign) -> Table:
             )
             if mark.get("git") and not mark.get("kernel"):
                 version += f" ({mark['git']})"
-            params = ", ".join(prose.params("schemes", str(mark.get("name")), mark.get("params") or {}))
+            params = ", ".join(
+                prose.params(registry.load().schemes.get(str(mark.get("name"))), mark.get("params") or {})
+            )
             kind = {"native": "Narrows", "linux": "Linux kernel"}.get(
                 str(mark.get("kind")), str(mark.get("kind"))
             )

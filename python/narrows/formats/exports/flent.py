@@ -65,16 +65,16 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
     """The document of one run: its flows in one direction."""
     import numpy as np
 
-    from narrows import _native
+    from narrows.campaign.series import read_states, read_throughput
 
     test, series, parameter = TESTS[direction]
     duration = int(cell.record["cell"]["duration_ns"])
     step = min(STEP_NS, max(1_000_000, duration // FEWEST))
-    rates = _native.throughput_series(cell.path, step)
-    time = rates["time_s"]
+    rates = read_throughput(cell.path, step)
+    time = rates.time_s
     described = cell.record["cell"]["flows"]
     numbers = [flow["flow"] for flow in described if flow.get("direction", "forward") == direction]
-    arrived = [rates["flows"][number]["arrived_bps"] / 1e6 for number in numbers]
+    arrived = [rates.flows[number].arrived_bps / 1e6 for number in numbers]
     all_flows = np.array(arrived)
     total = all_flows.sum(axis=0)
     squares = len(numbers) * (all_flows**2).sum(axis=0)
@@ -91,15 +91,15 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
     start = datetime.fromtimestamp(cell.base_ns / 1e9, UTC)
     raw = {key: _points(cell.base_ns, time, val=values) for key, values in result.items() if "::" in key}
     raw[PING] = _points(cell.base_ns, time, val=result[PING])
-    for number, sender in _native.state_series(cell.path).items():
+    for number, sender in read_states(cell.path).items():
         if number in numbers:
             raw[f"{series}::{numbers.index(number) + 1}"] += _points(
                 cell.base_ns,
-                sender["time_s"],
-                tcp_cwnd=sender["cwnd_bytes"] / 1448,
-                tcp_rtt=sender["srtt_ns"] / 1e6,
-                tcp_delivery_rate=sender["delivery_rate_bps"] / 1e6,
-                tcp_pacing_rate=sender["pacing_bps"] / 1e6,
+                sender.time_s,
+                tcp_cwnd=sender.cwnd_bytes / 1448,
+                tcp_rtt=sender.srtt_ns / 1e6,
+                tcp_delivery_rate=sender.delivery_rate_bps / 1e6,
+                tcp_pacing_rate=sender.pacing_bps / 1e6,
             )
     return {
         "version": VERSION,
@@ -135,26 +135,26 @@ def _ping(cell: CellToExport, time: Series, step: int) -> Series:
     sender's round-trip time; NaN where nothing is known."""
     import numpy as np
 
-    from narrows import _native
+    from narrows.campaign.series import read_packets, read_states
 
     bins = len(time)
-    packets = _native.packets(cell.path)
+    packets = read_packets(cell.path)
     if packets is not None:
-        arrived = packets["arrived_ns"] >= 0
-        place = np.minimum(packets["sent_ns"] // step, bins - 1)
-        delay = (packets["arrived_ns"] - packets["sent_ns"]) / 1e6
+        arrived = packets.arrived_ns >= 0
+        place = np.minimum(packets.sent_ns // step, bins - 1)
+        delay = (packets.arrived_ns - packets.sent_ns) / 1e6
         both = np.zeros(bins)
         for backward in (False, True):
-            mine = arrived & (packets["backward"] == backward)
+            mine = arrived & (packets.backward == backward)
             count = np.bincount(place[mine], minlength=bins)
             total = np.bincount(place[mine], weights=delay[mine], minlength=bins)
             both += np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return both
-    states = list(_native.state_series(cell.path).values())
+    states = list(read_states(cell.path).values())
     if not states:
         return np.full(bins, np.nan)
-    place = np.concatenate([(state["time_s"] * 1e9).astype(np.int64) // step for state in states])
-    rtt = np.concatenate([state["srtt_ns"] for state in states]) / 1e6
+    place = np.concatenate([(state.time_s * 1e9).astype(np.int64) // step for state in states])
+    rtt = np.concatenate([state.srtt_ns for state in states]) / 1e6
     known = np.isfinite(rtt)
     place = np.minimum(place[known], bins - 1)
     count = np.bincount(place, minlength=bins)

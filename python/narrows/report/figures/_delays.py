@@ -15,12 +15,12 @@ def of_run(run: Run) -> Any:
     packets = run.read_packets()
     if packets is None:
         return np.zeros(0)
-    arrived = packets["arrived_ns"] >= 0
+    arrived = packets.arrived_ns >= 0
     own = np.zeros(len(arrived), dtype=bool)
     for flow in run.tested:
-        own |= (packets["flow"] == flow.number) & (packets["backward"] == (flow.direction != "forward"))
+        own |= packets.of_flow(flow.number, flow.direction)
     own &= arrived
-    return np.sort(packets["arrived_ns"][own] - packets["sent_ns"][own]) / 1e6
+    return np.sort(packets.arrived_ns[own] - packets.sent_ns[own]) / 1e6
 
 
 def of_schemes(data: Campaign) -> dict[str, list[Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report.data import Campaign, Run, floats
+from narrows.report.data import Campaign, Floats, Run
 from narrows.report.drawing import Numbers, Options, paper_style
 from narrows.report.figures import _conditions
 from narrows.report.panels import Block, Panels
@@ -66,13 +66,12 @@ def count_in_caption(entry: Mapping[str, Sequence[Any]], noun: str) -> str:
 class Times:
     """Durations of things of one kind, by row over its valid runs, without those of background flows.
 
-    `metric` names the one that a run has if it has such things, `series` the records of single ones, `ends`
-    their columns of begin and end.
+    `metric` names the one that a run has if it has such things, `spans` returns of single ones the flows, the
+    begins and the ends.
     """
 
     metric: str
-    series: str
-    ends: tuple[str, str]
+    spans: Callable[[Run], tuple[Floats, Floats, Floats]]
     column: str
 
     def has(self, run: Run) -> bool:
@@ -81,7 +80,7 @@ class Times:
 
     def collect(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
         """Per row: times in ms in order of each run, and how many have no end."""
-        return data.keep(self.series, lambda: self._read(data))
+        return data.keep(f"times {self.metric}", lambda: self._read(data))
 
     def _read(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
         result = {}
@@ -91,9 +90,9 @@ class Times:
             for run in data.of_scheme(scheme):
                 if not run.valid or run.record is None or not self.has(run):
                     continue
-                columns = getattr(run, self.series)
-                own = np.isin(floats(columns["flow"]), [flow.number for flow in run.tested])
-                taken = floats(columns[self.ends[1]])[own] - floats(columns[self.ends[0]])[own]
+                flows, begins, ends = self.spans(run)
+                own = np.isin(flows, [flow.number for flow in run.tested])
+                taken = ends[own] - begins[own]
                 endless += int(np.sum(np.isnan(taken)))
                 run.forget()
                 if len(ended := np.sort(taken[np.isfinite(taken)]) * 1e3):

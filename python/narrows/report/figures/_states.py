@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from narrows.campaign.series import States
 from narrows.report import units
 from narrows.report.charts import NumberChart
-from narrows.report.data import Run, floats, thin
+from narrows.report.data import Floats, Run, thin
 from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import Style
 
@@ -22,10 +24,10 @@ POINTS_ON_PAGE = 2_000
 
 @dataclass(frozen=True)
 class Samples:
-    """One quantity that senders report: its column in the record, the factor to the unit that is shown, the
+    """One quantity that senders report: its place in the samples, the factor to the unit that is shown, the
     column of the numbers, the label of the axis and the words for it."""
 
-    source: str
+    source: Callable[[States], Floats]
     scale: float
     column: str
     axis: str
@@ -38,11 +40,9 @@ class Samples:
         pairs = []
         for flow, style in zip(run.tested, styles, strict=True):
             series = states.get(flow.number)
-            if series is None or self.source not in series:
-                continue
-            time, value = floats(series["time_s"]), floats(series[self.source]) * self.scale
-            if np.any(np.isfinite(value)):
-                pairs.append((style, flow.number, time, value))
+            value = None if series is None else self.source(series) * self.scale
+            if series is not None and value is not None and np.any(np.isfinite(value)):
+                pairs.append((style, flow.number, series.time_s, value))
         return pairs
 
     def absent(self, run: Run) -> str | None:

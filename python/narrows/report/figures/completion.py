@@ -18,7 +18,11 @@ SCOPE = "campaign"
 ORDER = 40
 STATISTIC = "median over the valid runs, at each share"
 
-TRANSFERS = Times("transfers", "transfers", ("started_s", "ended_s"), "completion_ms")
+TRANSFERS = Times(
+    "transfers",
+    lambda run: (run.transfers.flow, run.transfers.started_s, run.transfers.ended_s),
+    "completion_ms",
+)
 
 
 def absent(data: Campaign) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from narrows.report import real_path, units
 from narrows.report.charts import NumberChart
-from narrows.report.data import Flow, Run, floats
+from narrows.report.data import Flow, Run
 from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import Style, of_background
 
@@ -33,7 +33,7 @@ def absent(run: Run) -> str | None:
     points = run.delays(int(run.detail * DOTS_ON_PAGE))
     if points is None:
         return "This run was recorded in bins (record: bins), which keep no delays of single packets."
-    if not any(len(p["time_s"]) for p in points.values()):
+    if not any(len(p.time_s) for p in points.values()):
         return "No packet of any flow arrived."
     return None
 
@@ -41,9 +41,9 @@ def absent(run: Run) -> str | None:
 def numbers(run: Run) -> Numbers:
     """One row per dot."""
     points = run.delays(DOTS_ON_PAPER) or {}
-    flow = np.concatenate([np.full(len(p["time_s"]), n) for n, p in points.items()] or [np.zeros(0)])
-    time = np.concatenate([floats(p["time_s"]) for p in points.values()] or [np.zeros(0)])
-    delay = np.concatenate([floats(p["delay_ms"]) for p in points.values()] or [np.zeros(0)])
+    flow = np.concatenate([np.full(len(p.time_s), n) for n, p in points.items()] or [np.zeros(0)])
+    time = np.concatenate([p.time_s for p in points.values()] or [np.zeros(0)])
+    delay = np.concatenate([p.delay_ms for p in points.values()] or [np.zeros(0)])
     return {"flow": flow, "time_s": time, "delay_ms": delay}
 
 
@@ -81,9 +81,9 @@ def figure(run: Run, options: Options) -> Figure:
         drawn = []
         for index, (flow, style) in enumerate(pairs):
             result = points.get(flow.number)
-            if result is None or not len(result["time_s"]):
+            if result is None or not len(result.time_s):
                 continue
-            time, delay = floats(result["time_s"]), floats(result["delay_ms"])
+            time, delay = result.time_s, result.delay_ms
             drawn.append((time, delay, np.full(len(time), index)))
             if flow.background:
                 if style.label not in plot.labels:
@@ -132,9 +132,9 @@ def chart(run: Run) -> NumberChart | None:
     made = NumberChart("one-way delay (ms)", run.change_times_s)
     for flow, style in _styles(run):
         result = points.get(flow.number)
-        if result is None or not len(result["time_s"]):
+        if result is None or not len(result.time_s):
             continue
-        made.xs.append(floats(result["time_s"]))
+        made.xs.append(result.time_s)
         label = f"{flow.label} (background)" if flow.background else flow.label
-        made.add(label, "points", floats(result["delay_ms"]), style)
+        made.add(label, "points", result.delay_ms, style)
     return made

@@ -17,7 +17,9 @@ SCOPE = "campaign"
 ORDER = 45
 STATISTIC = "median over the valid runs, at each share"
 
-FRAMES = Times("freezes", "frames", ("captured_s", "arrived_s"), "delay_ms")
+FRAMES = Times(
+    "freezes", lambda run: (run.frames.flow, run.frames.captured_s, run.frames.arrived_s), "delay_ms"
+)
 
 
 def absent(data: Campaign) -> str | None:

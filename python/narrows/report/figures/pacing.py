@@ -11,7 +11,7 @@ SCOPE = "run"
 ORDER = 50
 IN_REPORT = False
 
-SAMPLES = Samples("pacing_bps", 1e-6, "pacing_mbps", "pacing rate (Mbit/s)", "a pacing rate")
+SAMPLES = Samples(lambda own: own.pacing_bps, 1e-6, "pacing_mbps", "pacing rate (Mbit/s)", "a pacing rate")
 absent, numbers, figure, chart = SAMPLES.absent, SAMPLES.numbers, SAMPLES.figure, SAMPLES.chart
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from narrows.report import units
 from narrows.report.charts import NumberChart
-from narrows.report.data import Run, floats, thin
+from narrows.report.data import Run, thin
 from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import MUTED, of_part
 
@@ -37,11 +37,10 @@ def _limits(run: Run) -> dict[str, float]:
 
 
 def _queues(run: Run) -> list[tuple[str, Any, Any]]:
-    series = run.queues
     return [
-        (n, floats(s["time_s"]), floats(s["backlog_bytes"]) / 1e3)
-        for n, s in series.items()
-        if len(s["time_s"])
+        (name, samples.time_s, samples.backlog_bytes / 1e3)
+        for name, samples in run.queues.items()
+        if len(samples.time_s)
     ]
 
 

@@ -11,7 +11,7 @@ SCOPE = "run"
 ORDER = 60
 IN_REPORT = False
 
-SAMPLES = Samples("rtt_ns", 1e-6, "rtt_ms", "round-trip time (ms)", "a round-trip time")
+SAMPLES = Samples(lambda own: own.rtt_ns, 1e-6, "rtt_ms", "round-trip time (ms)", "a round-trip time")
 absent, numbers, figure, chart = SAMPLES.absent, SAMPLES.numbers, SAMPLES.figure, SAMPLES.chart
 
 

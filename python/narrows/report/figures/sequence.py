@@ -36,10 +36,10 @@ def _read_lines(run: Run) -> dict[int, tuple[Any, Any, Any, Any]]:
     lines = {}
     for flow in run.tested if packets is not None else []:
         assert packets is not None
-        own = (packets["flow"] == flow.number) & (packets["backward"] == (flow.direction != "forward"))
-        time = packets["sent_ns"][own] / 1e9
-        total = np.cumsum(packets["size_bytes"][own], dtype=np.float64) / 1e6
-        lost = packets["arrived_ns"][own] < 0
+        own = packets.of_flow(flow.number, flow.direction)
+        time = packets.sent_ns[own] / 1e9
+        total = np.cumsum(packets.size_bytes[own], dtype=np.float64) / 1e6
+        lost = packets.arrived_ns[own] < 0
         if len(time):
             lines[flow.number] = (time, total, time[lost], total[lost])
     return lines
@@ -54,13 +54,12 @@ def absent(run: Run) -> str | None:
 
 def numbers(run: Run) -> Numbers:
     """One row per packet: its place in the flow and whether it arrived."""
-    columns: dict[str, list[Any]] = {"flow": [], "time_s": [], "sent_MB": [], "lost": []}
-    for number, (time, total, lost, _) in _lines(run).items():
-        columns["flow"].append(np.full(len(time), number))
-        columns["time_s"].append(time)
-        columns["sent_MB"].append(total)
-        columns["lost"].append(np.isin(time, lost).astype(int))
-    return {name: np.concatenate(parts) for name, parts in columns.items()}
+    rows = [
+        (np.full(len(time), number), time, total, np.isin(time, lost).astype(int))
+        for number, (time, total, lost, _) in _lines(run).items()
+    ]
+    names = ("flow", "time_s", "sent_MB", "lost")
+    return {name: np.concatenate([row[place] for row in rows]) for place, name in enumerate(names)}
 
 
 def caption(run: Run) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from narrows.report import real_path
 from narrows.report.charts import NumberChart
-from narrows.report.data import Run, floats
+from narrows.report.data import Run
 from narrows.report.drawing import Numbers, Options, over_time
 
 if TYPE_CHECKING:
@@ -23,12 +23,8 @@ IN_REPORT = False
 def _shares(run: Run) -> dict[int, Any]:
     """Per flow under test the share (0 to 1) of what all of them got in a bin; no number where nothing
     arrived."""
-    series = run.throughput["flows"]
-    rates = {
-        flow.number: floats(series[flow.number]["arrived_bps"])
-        for flow in run.tested
-        if flow.number in series
-    }
+    series = run.throughput.flows
+    rates = {flow.number: series[flow.number].arrived_bps for flow in run.tested if flow.number in series}
     total = np.sum(list(rates.values()), axis=0)
     filled = np.where(total > 0, total, np.nan)
     return {number: rate / filled for number, rate in rates.items()}
@@ -44,7 +40,7 @@ def absent(run: Run) -> str | None:
 def numbers(run: Run) -> Numbers:
     """One row per bin."""
     shares = {f"flow_{number}_share": share for number, share in _shares(run).items()}
-    return {"time_s": run.throughput["time_s"], **shares}
+    return {"time_s": run.throughput.time_s, **shares}
 
 
 def caption(run: Run) -> str:
@@ -60,7 +56,7 @@ def figure(run: Run, options: Options) -> Figure:
     shares = _shares(run)
     flows = [flow for flow in run.tested if flow.number in shares]
     styles = run.styles_of(flows)
-    edges = np.append(run.throughput["time_s"], run.throughput["time_s"][-1:] + run.bin_ns / 1e9)
+    edges = np.append(run.throughput.time_s, run.throughput.time_s[-1:] + run.bin_ns / 1e9)
     hatches = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
     with over_time(options, 46.0, run.duration_s, run.change_times_s, "share of throughput") as plot:
         below = np.zeros(len(edges) - 1)
@@ -86,7 +82,7 @@ def figure(run: Run, options: Options) -> Figure:
 def chart(run: Run) -> NumberChart:
     """The interactive form, not stacked."""
     made = NumberChart("share of throughput", run.change_times_s)
-    made.xs.append(run.throughput["time_s"])
+    made.xs.append(run.throughput.time_s)
     flows = {flow.number: flow for flow in run.tested}
     shares = _shares(run)
     styles = run.styles_of([flows[n] for n in shares])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from narrows.report import real_path, units
 from narrows.report.charts import NumberChart
-from narrows.report.data import Flow, Run, floats
+from narrows.report.data import Floats, Flow, Run
 from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.style import SHADE, Style, of_background
 from narrows.text import plural
@@ -24,32 +26,40 @@ OVERLAID = " Rates are those at which packets arrived; the capacity (shaded) is 
 PAPER_NOTE = "The legend has the means. Markers only distinguish the flows."
 
 
-def _columns(run: Run) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The curves of the figure in Mbit/s, by the starts of their bins."""
+
+    time_s: Floats
+    capacity: Floats | None
+    #: Delivered of all flows that are not under test, together.
+    background: Floats | None
+    #: Sent and delivered of each flow under test; no number where the flow was not meant to run.
+    flows: list[tuple[Flow, Floats, Floats]]
+
+
+def _rates(run: Run) -> Rates:
     series = run.throughput
     planned = {int(f["flow"]): f for f in run.settings.get("flows") or []}
-    columns: dict[str, Any] = {"time_s": floats(series["time_s"])}
-    if series.get("capacity_bps") is not None:
-        columns["capacity_mbps"] = floats(series["capacity_bps"]) / 1e6
-    for flow in run.flows:
-        result = series["flows"].get(flow.number)
-        if result is not None and not flow.background:
-            away = _outside(columns["time_s"], planned.get(flow.number, {}), run.bin_ns)
-            for ours, theirs in (("sent", "sent_bps"), ("delivered", "arrived_bps")):
-                values = floats(result[theirs]) / 1e6
-                columns[f"flow_{flow.number}_{ours}_mbps"] = np.where(away & (values == 0), np.nan, values)
-    columns |= _background(run)
-    return columns
+    flows = []
+    for flow in run.tested:
+        if (own := series.flows.get(flow.number)) is not None:
+            away = _outside(series.time_s, planned.get(flow.number, {}), run.bin_ns)
+            sent, delivered = (
+                np.where(away & (rate == 0), np.nan, rate / 1e6) for rate in (own.sent_bps, own.arrived_bps)
+            )
+            flows.append((flow, sent, delivered))
+    behind = [series.flows[f.number].arrived_bps for f in run.background if f.number in series.flows]
+    return Rates(
+        series.time_s,
+        None if series.capacity_bps is None else series.capacity_bps / 1e6,
+        np.sum(behind, axis=0) / 1e6 if behind else None,
+        flows,
+    )
 
 
-def _background(run: Run) -> dict[str, Any]:
-    """Delivered rate of all flows that are not under test, together."""
-    series = run.throughput["flows"]
-    columns = [floats(series[f.number]["arrived_bps"]) for f in run.background if f.number in series]
-    return {"background_delivered_mbps": np.sum(columns, axis=0) / 1e6} if columns else {}
-
-
-def _background_label(run: Run) -> str:
-    return f"background ({plural(len(run.background), 'flow')}, delivered)"
+def _background_style(run: Run) -> Style:
+    return of_background(f"background ({plural(len(run.background), 'flow')}, delivered)")
 
 
 def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
@@ -62,22 +72,28 @@ def absent(run: Run) -> str | None:
     """Nothing to draw where no flow sent a packet, or none was observed."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
-    columns = _columns(run)
-    sent = [v for k, v in columns.items() if k.endswith("_sent_mbps")]
-    return None if any(np.nansum(v) > 0 for v in sent) else "No packet of any flow entered the network."
+    if any(np.nansum(sent) > 0 for _, sent, _ in _rates(run).flows):
+        return None
+    return "No packet of any flow entered the network."
 
 
 def numbers(run: Run) -> Numbers:
     """One row per bin."""
-    return _columns(run)
+    rates = _rates(run)
+    columns = {"time_s": rates.time_s}
+    if rates.capacity is not None:
+        columns["capacity_mbps"] = rates.capacity
+    for flow, sent, delivered in rates.flows:
+        columns |= {f"flow_{flow.number}_sent_mbps": sent, f"flow_{flow.number}_delivered_mbps": delivered}
+    if rates.background is not None:
+        columns["background_delivered_mbps"] = rates.background
+    return columns
 
 
 def caption(run: Run) -> str:
     """The caption."""
     shaded = (
-        ", over the capacity of the bottleneck (shaded)"
-        if run.throughput.get("capacity_bps") is not None
-        else ""
+        ", over the capacity of the bottleneck (shaded)" if run.throughput.capacity_bps is not None else ""
     )
     text = (
         f"Rate at which each flow's packets entered the network (dashed) and arrived (solid){shaded}, "
@@ -107,27 +123,23 @@ def _label(run: Run, flow: Flow, sent: Any) -> str:
 
 def figure(run: Run, options: Options) -> Figure:
     """Steps per bin, so that a bin reads as the average it is."""
-    columns = _columns(run)
-    start = columns["time_s"]
+    rates = _rates(run)
+    start = rates.time_s
     width = run.bin_ns / 1e9
     edges = np.append(start, start[-1] + width) if len(start) else np.array([0.0, width])
     dashed = (0, (2.5, 1.2))
     duration_s = run.duration_s or float(edges[-1])
     with over_time(options, 46.0, duration_s, run.change_times_s, "throughput (Mbit/s)") as plot:
         axes = plot.axes
-        if "capacity_mbps" in columns:
-            capacity = columns["capacity_mbps"]
+        if (capacity := rates.capacity) is not None:
             shade = axes.stairs(capacity, edges, fill=True, color=SHADE, zorder=0.5)
             mean = float(np.nanmean(capacity)) if len(capacity) else 0.0
             plot.show(shade, f"capacity (mean {units.trim(mean)} Mbit/s)", capacity)
-        if "background_delivered_mbps" in columns:
-            style = of_background(_background_label(run))
-            values = columns["background_delivered_mbps"]
-            axes.step(edges, _to_the_end(values), where="post", color=style.color, linewidth=0.8, zorder=1.8)
-            plot.show(_key(style, linewidth=0.8), style.label, values)
-        for flow, style in _flow_styles(run, columns):
-            sent = columns[f"flow_{flow.number}_sent_mbps"]
-            arrived = columns[f"flow_{flow.number}_delivered_mbps"]
+        if (behind := rates.background) is not None:
+            style = _background_style(run)
+            axes.step(edges, _to_the_end(behind), where="post", color=style.color, linewidth=0.8, zorder=1.8)
+            plot.show(_key(style, linewidth=0.8), style.label, behind)
+        for (flow, sent, arrived), style in _with_styles(run, rates):
             axes.step(
                 edges, _to_the_end(sent), where="post", color=style.color, linestyle=dashed, linewidth=0.75
             )
@@ -145,10 +157,9 @@ def figure(run: Run, options: Options) -> Figure:
     return plot.figure
 
 
-def _flow_styles(run: Run, columns: dict[str, Any]) -> list[tuple[Flow, Style]]:
-    """The flows that are drawn, with their styles."""
-    flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
-    return list(zip(flows, run.styles_of(flows), strict=True))
+def _with_styles(run: Run, rates: Rates) -> Iterator[tuple[tuple[Flow, Floats, Floats], Style]]:
+    """The curves of flows with their styles."""
+    return zip(rates.flows, run.styles_of([flow for flow, _, _ in rates.flows]), strict=True)
 
 
 def _marker(style: Style) -> dict[str, Any]:
@@ -168,18 +179,18 @@ def _key(style: Style, **how: Any) -> Any:
 
 def chart(run: Run) -> NumberChart:
     """The interactive form."""
-    columns = {name: _to_the_end(v) for name, v in _columns(run).items()}
-    if len(columns["time_s"]):
-        columns["time_s"][-1] += run.bin_ns / 1e9  # the right edge of the last step
+    rates = _rates(run)
+    times = _to_the_end(rates.time_s)
+    if len(times):
+        times[-1] += run.bin_ns / 1e9  # the right edge of the last step
     made = NumberChart("throughput (Mbit/s)", run.change_times_s)
-    made.xs.append(columns["time_s"])
-    if "capacity_mbps" in columns:
-        made.add("capacity", "area", columns["capacity_mbps"])
-    if "background_delivered_mbps" in columns:
-        style = of_background(_background_label(run))
-        made.add(style.label, "step", columns["background_delivered_mbps"], style)
-    for flow, style in _flow_styles(run, columns):
-        for what, dash in (("sent", (5, 3)), ("delivered", ())):
-            values = columns[f"flow_{flow.number}_{what}_mbps"]
-            made.add(f"{flow.label} {what}", "step", values, style, dash)
+    made.xs.append(times)
+    if rates.capacity is not None:
+        made.add("capacity", "area", _to_the_end(rates.capacity))
+    if rates.background is not None:
+        style = _background_style(run)
+        made.add(style.label, "step", _to_the_end(rates.background), style)
+    for (flow, sent, delivered), style in _with_styles(run, rates):
+        made.add(f"{flow.label} sent", "step", _to_the_end(sent), style, (5, 3))
+        made.add(f"{flow.label} delivered", "step", _to_the_end(delivered), style)
     return made

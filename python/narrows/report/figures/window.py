@@ -10,7 +10,7 @@ ALSO = ("cwnd",)
 SCOPE = "run"
 ORDER = 40
 
-SAMPLES = Samples("cwnd_bytes", 1e-3, "cwnd_kB", "window (kB)", "a congestion window")
+SAMPLES = Samples(lambda own: own.cwnd_bytes, 1e-3, "cwnd_kB", "window (kB)", "a congestion window")
 absent, numbers, figure, chart = SAMPLES.absent, SAMPLES.numbers, SAMPLES.figure, SAMPLES.chart
 
 
