@@ -13,15 +13,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from narrows.agent.location import Location
+from narrows.campaign.store import read_run
+from narrows.documents.data import from_data
+from narrows.documents.doctor import Capacity, EmulatedRun, Simulator
+from narrows.documents.results import Measured
+from narrows.documents.run import Cpu, Lateness
 from narrows.errors import UnavailableError
 from narrows.scenario.loading import load_text
 from narrows.scenario.model import Cell, cells_of
 from narrows.scenario.quantity import show
-
-Json = dict[str, Any]
 
 #: First rate in Mbit/s; where it is too much, less is tried.
 FIRST, LEAST, MOST = 100, 5, 12_800
@@ -56,18 +60,18 @@ duration: {seconds} s
 
 def measure(
     agent: Location | None, cannot: str | None = None, told: Callable[[str], None] = lambda _: None
-) -> Json:
+) -> Capacity:
     """The rates that simulator and emulator carry; of the simulator alone without an agent, or where `cannot`
     says why emulation is impossible."""
-    result: Json = {"simulator": simulator(), "runs": [], "emulator_bps": None, "cannot": cannot}
+    simulated = simulator()
     told("simulator")
-    if agent is not None and cannot is None:
-        result |= emulator(agent, told)
-    result["advice"] = advice(result)
-    return result
+    runs = emulator(agent, told) if agent is not None and cannot is None else []
+    most = max((run.rate_bps for run in runs if run.verdict == "ok"), default=None)
+    capacity = Capacity(simulator=simulated, runs=runs, emulator_bps=most, cannot=cannot, advice="")
+    return replace(capacity, advice=advice(capacity))
 
 
-def simulator() -> Json:
+def simulator() -> Simulator:
     """Data packets that one processor simulates in a second, transport and record included."""
     from narrows import _native
 
@@ -78,17 +82,17 @@ def simulator() -> Json:
         [json.dumps(cell.content)], lambda _, text: texts.append(text), memory=2 * 10**9, threads=1
     )
     seconds = time.perf_counter() - began
-    measured = json.loads(texts[0])["measured"]
-    whole = next(flow for flow in measured["flows"] if flow["flow"] == "all")
+    measured = from_data(json.loads(texts[0])["measured"], Measured)
+    whole = next(flow for flow in measured.flows if flow.flow == "all")
     # Rates are of IP packets, all of one size here.
-    packets = whole["metrics"]["throughput_bps"] * measured["span_ns"] / 8e9 / 1500
-    return {"packets_per_s": round(packets / seconds), "seconds": round(seconds, 3)}
+    packets = (whole.metrics["throughput_bps"] or 0) * (measured.span_ns or 0) / 8e9 / 1500
+    return Simulator(packets_per_s=round(packets / seconds), seconds=round(seconds, 3))
 
 
-def emulator(agent: Location, told: Callable[[str], None]) -> Json:
-    """Runs at rising rates, and the highest rate with verdict ok."""
+def emulator(agent: Location, told: Callable[[str], None]) -> list[EmulatedRun]:
+    """Runs at rising rates, until the highest rate with verdict ok is known."""
     began = time.monotonic()
-    runs: list[Json] = []
+    runs: list[EmulatedRun] = []
     good: float | None = None
     bad: float | None = None
     rate: float | None = FIRST
@@ -96,12 +100,12 @@ def emulator(agent: Location, told: Callable[[str], None]) -> Json:
         while rate is not None and time.monotonic() - began < UNTIL_S:
             told(f"{show('rate', round(rate * 1e6))}")
             runs.append(_run(agent, Path(folder) / str(len(runs)), round(rate * 1e6)))
-            if runs[-1]["verdict"] == "ok":
+            if runs[-1].verdict == "ok":
                 good, bad = max(rate, good or 0.0), None if rate == bad else bad
             else:
                 bad = min(rate, bad or math.inf)
-            rate = _next(good, bad, [run["rate_bps"] / 1e6 for run in runs])
-    return {"runs": runs, "emulator_bps": None if good is None else round(good * 1e6)}
+            rate = _next(good, bad, [run.rate_bps / 1e6 for run in runs])
+    return runs
 
 
 def _next(good: float | None, bad: float | None, tried: list[float]) -> float | None:
@@ -118,7 +122,7 @@ def _next(good: float | None, bad: float | None, tried: list[float]) -> float | 
     return middle if bad / good > CLOSE and middle not in (*tried, good, bad) else None
 
 
-def _run(agent: Location, folder: Path, rate_bps: int) -> Json:
+def _run(agent: Location, folder: Path, rate_bps: int) -> EmulatedRun:
     """One emulated run and what its record says."""
     from narrows.agent.cell import CellRun
 
@@ -132,35 +136,35 @@ def _run(agent: Location, folder: Path, rate_bps: int) -> Json:
     ).run()
     if outcome.state != "finished":
         raise UnavailableError(f"the emulator failed: {outcome.message.rstrip('.')}")
-    run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    carried = next(element for element in run["elements"] if element["kind"] == "bottleneck")
-    cpu = run.get("cpu") or {}
-    return {
-        "rate_bps": rate_bps,
-        "delivered_bps": round(carried["out_bytes"] * 8 / RUN_S),
-        "packets": run["lateness"]["packets"],
-        "verdict": run["verdict"],
-        "reasons": [reason["text"] for reason in run["reasons"]],
-        "late_p50_ns": run["lateness"]["p50_ns"],
-        "late_p99_ns": run["lateness"]["p99_ns"],
-        "late_p999_ns": run["lateness"]["p999_ns"],
-        "busy_ratio": cpu.get("busy_ratio"),
-        "stolen_ratio": cpu.get("stolen_ratio"),
-    }
+    run = read_run(out)
+    carried = next(element for element in run.elements if element.kind == "bottleneck")
+    late, cpu = run.lateness or Lateness(), run.cpu or Cpu()
+    return EmulatedRun(
+        rate_bps=rate_bps,
+        delivered_bps=round(carried.out_bytes * 8 / RUN_S),
+        packets=late.packets,
+        verdict=run.verdict or "",
+        reasons=[reason.text or "" for reason in run.reasons],
+        late_p50_ns=late.p50_ns,
+        late_p99_ns=late.p99_ns,
+        late_p999_ns=late.p999_ns,
+        busy_ratio=cpu.busy_ratio,
+        stolen_ratio=cpu.stolen_ratio,
+    )
 
 
-def advice(document: Json) -> str:
+def advice(capacity: Capacity) -> str:
     """The conclusion, in one sentence."""
-    packets = f"{document['simulator']['packets_per_s'] / 1e6:.2g} million packets a second on each processor"
-    if document["cannot"]:
-        return f"Simulate here: {packets}; emulation can't be measured, because {document['cannot']}."
-    if not document["runs"]:
+    packets = f"{capacity.simulator.packets_per_s / 1e6:.2g} million packets a second on each processor"
+    if capacity.cannot:
+        return f"Simulate here: {packets}; emulation can't be measured, because {capacity.cannot}."
+    if not capacity.runs:
         return f"Simulate here: {packets}; there is no agent to emulate with."
-    if document["emulator_bps"] is None:
-        least = show("rate", min(run["rate_bps"] for run in document["runs"]))
+    if capacity.emulator_bps is None:
+        least = show("rate", min(run.rate_bps for run in capacity.runs))
         return (
             f"Simulate here ({packets}): not even {least} were emulated with verdict ok; if other programs"
             " are running, measure again without them."
         )
-    most = show("rate", document["emulator_bps"])
+    most = show("rate", capacity.emulator_bps)
     return f"Emulate up to {most} with verdict ok; simulate {packets}, whatever the rate."

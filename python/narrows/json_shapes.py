@@ -12,13 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from narrows.text import has_hidden
+from narrows.text import has_hidden, is_text
 
 #: Takes a value and the words that lead to it.
 Shape = Callable[[Any, str], None]
 
-#: Longest text that is believed; a message of an agent is a sentence.
-_LONGEST = 4096
 _MOST = 2**63
 
 
@@ -43,11 +41,6 @@ def _is_integer(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     # Neither infinities nor what is not a number are less.
     return _is_integer(value) or (isinstance(value, float) and abs(value) < _MOST)
-
-
-def is_text(value: Any) -> bool:
-    """True if a value is text that may be printed: control characters would be orders to a terminal."""
-    return isinstance(value, str) and len(value) <= _LONGEST and not has_hidden(value)
 
 
 def _is_lines(value: Any) -> bool:

@@ -78,6 +78,12 @@ def is_hidden(letter: str) -> bool:
     return any(first <= code <= last for first, last in _HIDDEN_RANGES)
 
 
+def is_text(value: object) -> bool:
+    """True for text that may be printed: control characters would be orders to a terminal. A message of an
+    agent is a sentence, so longer texts are refused."""
+    return isinstance(value, str) and len(value) <= 4096 and not has_hidden(value)
+
+
 def has_hidden(text: str) -> bool:
     """True if a text contains a hidden character."""
     # Printable ASCII, which nearly every text is, takes no look at single letters.

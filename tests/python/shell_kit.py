@@ -48,9 +48,9 @@ def needs(*programs: str) -> None:
 def refusal() -> str:
     """Why this machine runs no shells; empty if it does."""
     facts = this_machine().doctor()
-    for key in ("namespaces", "packet_socket"):
-        if not facts[key]["ok"]:
-            return f"{facts[key]['why']}"
+    for ability in (facts.namespaces, facts.packet_socket):
+        if ability and not ability.ok:
+            return f"{ability.why}"
     return ""
 
 

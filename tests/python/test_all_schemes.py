@@ -9,6 +9,7 @@ import pytest
 
 from narrows import _native
 from narrows.campaign.plan import Plan, make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.scenario import Override, load
 from narrows.scenario.files import stored_name
 from narrows.scenario.shipped import list_scenarios
@@ -28,7 +29,7 @@ def plan() -> Plan:
         Override("--set", "flows.interval", INTERVAL),
         Override("--set", "hosts.all.noise", "none"),
     ]
-    return make_plan(load(SCENARIO.path, short).scenario, {})
+    return make_plan(load(SCENARIO.path, short).scenario, MachineFacts())
 
 
 def test_every_report_has_its_scheme() -> None:

@@ -20,6 +20,7 @@ import narrows as api
 from campaign_kit import narrows
 from narrows.campaign.plan import make_plan
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError, ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.loading import load_text
@@ -184,13 +185,13 @@ def test_a_campaign_that_is_planned_can_be_read_again(text: str) -> None:
         assert error.exit_code == 3 and all(one.position and one.text for one in error.problems)
         assert "\n" not in error.problems[0].text
         return
-    plan = make_plan(loaded.scenario, {})
+    plan = make_plan(loaded.scenario, MachineFacts())
     ids = [cell.id for cell in plan.cells]
     assert len({one.casefold() for one in ids}) == len(ids)
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]*-r1", one) and len(one) < 128 for one in ids), ids
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "campaign"
-        CampaignFolder.create(path, loaded, plan, {}, {}, ["narrows", "run"]).close()
+        CampaignFolder.create(path, loaded, plan, MachineFacts(), {}, ["narrows", "run"]).close()
         read = CampaignFolder.read(path)
     resolved = loaded.scenario.to_json()
     assert read.document["scenario"]["resolved"] == json.loads(json.dumps(resolved))

@@ -13,6 +13,7 @@ import pytest
 
 import processes
 from narrows.campaign.plan import bounds_in_words, make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError
 from narrows.scenario import load, shipped
 from narrows.scenario.model import Scenario
@@ -63,20 +64,20 @@ def _start(folder: Path, more: str, *options: str) -> subprocess.Popen[str]:
 def test_simulations_of_flows_that_nothing_bounds_are_refused(tmp_path: Path, network: str) -> None:
     for scheme in ("reno", "bbr1", "copa"):
         with pytest.raises(DataError, match=rf"^{scheme}: nothing bounds flow 1 .* add a link with a rate"):
-            make_plan(_scenario(tmp_path, network, f"[{scheme}]"), {})
+            make_plan(_scenario(tmp_path, network, f"[{scheme}]"), MachineFacts())
 
 
 def test_between_real_machines_something_gives_way(tmp_path: Path) -> None:
-    plan = make_plan(_scenario(tmp_path, ENDLESS[0], where="emulate"), {})
+    plan = make_plan(_scenario(tmp_path, ENDLESS[0], where="emulate"), MachineFacts())
     assert bounds_in_words(plan) == ["every flow is bounded by nothing but this machine"]
 
 
 def test_plans_name_what_bounds_flows(tmp_path: Path) -> None:
     link = "path: {forward: [{rate: 12 Mbit/s, queue: {droptail: 60 kB}}, {delay: 20 ms}]}"
-    plan = make_plan(_scenario(tmp_path, link, "[reno, bbr1]"), {})
+    plan = make_plan(_scenario(tmp_path, link, "[reno, bbr1]"), MachineFacts())
     assert bounds_in_words(plan) == ["every flow is bounded by link forward.0 (12 Mbit/s)"]
     more = "\nflows: [{count: 2}, {traffic: {cbr: {rate: 1 Mbit/s}}}]"
-    plan = make_plan(_scenario(tmp_path, link + more), {})
+    plan = make_plan(_scenario(tmp_path, link + more), MachineFacts())
     assert bounds_in_words(plan) == [
         "bounded by link forward.0 (12 Mbit/s): flows 1, 2 of scheme reno",
         "bounded by its application (cbr): flow 3 of scheme reno",
@@ -88,7 +89,7 @@ def test_every_shipped_scenario_is_bounded(name: str) -> None:
     scenario = load(name, []).scenario
     # A kernel that offers everything.
     names = [name.removeprefix("linux:") for row in scenario.schemes for name in row.scheme_names]
-    plan = make_plan(scenario, {"congestion_controls": names})
+    plan = make_plan(scenario, MachineFacts(congestion_controls=names))
     assert plan.bounds.keys() == {cell.scheme for cell in plan.cells}
     assert not any("nothing" in by for flows in plan.bounds.values() for _, by in flows)
 

@@ -10,8 +10,11 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from narrows import capacity
+from narrows.documents.data import from_data
+from narrows.documents.doctor import Capacity, EmulatedRun, Simulator
 from narrows.errors import EXIT_CANNOT_HERE, EXIT_OK
 
 
@@ -54,23 +57,29 @@ def test_a_machine_that_carries_everything_is_not_asked_for_ever() -> None:
     assert ladder(10**6)[-1] == capacity.MOST
 
 
+def run(rate_bps: int) -> EmulatedRun:
+    """A run at a rate that delivered nothing."""
+    late = {"late_p50_ns": 0, "late_p99_ns": 0, "late_p999_ns": 0}
+    return from_data(
+        {"rate_bps": rate_bps, "delivered_bps": 0, "packets": 0, "verdict": "invalid", "reasons": [], **late}
+        | {"busy_ratio": None, "stolen_ratio": None},
+        EmulatedRun,
+    )
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
         ({"cannot": "it is forbidden"}, "emulation can't be measured, because it is forbidden"),
         ({}, "there is no agent"),
-        ({"runs": [{"rate_bps": 5_000_000}]}, "not even 5 Mbit/s"),
-        ({"runs": [{"rate_bps": 1}], "emulator_bps": 800_000_000}, "up to 800 Mbit/s with verdict ok"),
+        ({"runs": [run(5_000_000)]}, "not even 5 Mbit/s"),
+        ({"runs": [run(1)], "emulator_bps": 800_000_000}, "up to 800 Mbit/s with verdict ok"),
     ],
 )
 def test_the_advice_is_one_sentence(found: dict[str, Any], words: str) -> None:
-    whole: dict[str, Any] = {
-        "simulator": {"packets_per_s": 3_000_000},
-        "runs": [],
-        "emulator_bps": None,
-        "cannot": None,
-    }
-    text = capacity.advice(whole | found)
+    simulator = Simulator(packets_per_s=3_000_000, seconds=1)
+    whole = Capacity(simulator=simulator, runs=[], emulator_bps=None, cannot=None, advice="")
+    text = capacity.advice(replace(whole, **found))
     assert words in text
     assert "3 million packets a second" in text
     assert text.count(". ") == 0
@@ -78,9 +87,9 @@ def test_the_advice_is_one_sentence(found: dict[str, Any], words: str) -> None:
 
 def test_without_namespaces_the_simulator_alone_is_measured() -> None:
     found = capacity.measure(None, "network namespaces can't be made (not permitted)")
-    assert found["runs"] == []
-    assert found["simulator"]["packets_per_s"] > 50_000
-    assert "can't be measured" in found["advice"]
+    assert found.runs == []
+    assert found.simulator.packets_per_s > 50_000
+    assert "can't be measured" in found.advice
 
 
 @pytest.mark.system

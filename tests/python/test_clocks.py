@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from narrows.agent import schema
 from narrows.agent.location import USER, Location, find_agent
+from narrows.documents.agent import Clock, OscillatorOffset
+from narrows.documents.data import from_data, to_data
 from narrows.hosts import clocks
 
 #: A report of `chronyc -c tracking`: 40 us fast, and 40 us + 300 us + 1 ms / 2 wrong at most.
@@ -26,25 +26,25 @@ def place(folder: Path, **programs: str) -> Location:
     return Location("near", ["/usr/bin/env", f"PATH={folder}", str(find_agent())], USER)
 
 
-def read(place: Location) -> dict[str, Any]:
+def read(place: Location) -> Clock:
     """The clock as it is now."""
-    return place.ask(schema.CLOCK, "clock")
+    return place.ask(Clock, "clock")
 
 
 def test_the_keeper_of_a_clock_is_found_and_named(tmp_path: Path) -> None:
     found = read(place(tmp_path, chronyc=f'[ "$*" = "-c -n tracking" ] && echo "{_TRACKING}"'))
-    assert found["format"] == "narrows/clock/1"
-    assert (found["keeper"]["program"], found["keeper"]["offset_ns"]) == ("chrony", 40_000)
-    assert found["synchronized"] and found["bound_ns"] == 840_000
-    assert clocks.keeper(found) == "synchronized by chrony from 192.0.2.7, stratum 2"
+    assert found.format == "narrows/clock/1"
+    assert found.keeper and (found.keeper.program, found.keeper.offset_ns) == ("chrony", 40_000)
+    assert found.synchronized and found.bound_ns == 840_000
+    assert found.keeper_in_words == "synchronized by chrony from 192.0.2.7, stratum 2"
 
 
 def test_chrony_without_a_source_keeps_nothing(tmp_path: Path) -> None:
     line = "7F7F0101,,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,1.0,1.0,0.0,Not synchronised"
     found = read(place(tmp_path, chronyc=f"echo '{line}'"))
-    assert found["keeper"]["bound_ns"] is None
-    if not found["synchronized"]:  # the kernel may have been told by somebody else
-        assert clocks.keeper(found) == "not synchronized (chrony runs and has no source)"
+    assert found.keeper and found.keeper.bound_ns is None
+    if not found.synchronized:  # the kernel may have been told by somebody else
+        assert found.keeper_in_words == "not synchronized (chrony runs and has no source)"
 
 
 def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None
             timedatectl="echo ServerName=ntp.example.net; echo 'NTPMessage={ Leap=0, Stratum=3 }'",
         )
     )
-    assert found["keeper"] == {
+    assert to_data(found.keeper) == {
         "program": "systemd-timesyncd",
         "reference": "ntp.example.net",
         "stratum": 3,
@@ -64,24 +64,25 @@ def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None
 
 def test_programs_that_hang_do_not_stop_the_agent(tmp_path: Path) -> None:
     found = read(place(tmp_path, chronyc="exec /bin/sleep 1000"))
-    assert found["keeper"] is None and found["raw_ns"] > 0
+    assert found.keeper is None and found.raw_ns > 0
 
 
-def kept(**changes: Any) -> dict[str, Any]:
+def kept(**changes: int | None) -> Clock:
     clock = {"real_ns": 10**18, "raw_ns": 5 * 10**9, "bound_ns": 1_000, "correction_ppb": 0}
-    return clock | changes
+    return from_data({**clock, "source": "tsc", "synchronized": True, "keeper": None, **changes}, Clock)
 
 
 def test_kept_clocks_tell_how_their_oscillators_relate() -> None:
     # Theirs has counted 2 s more, asked 1 s later, and runs 30 ppm too slow where ours runs 20 too fast.
     ours = kept(correction_ppb=-20_000)
     theirs = kept(real_ns=10**18 + 10**9, raw_ns=8 * 10**9, bound_ns=500, correction_ppb=30_000)
-    assert clocks.by_ntp(ours, theirs) == {"offset_ns": 2 * 10**9, "bound_ns": 1_500, "drift_ppb": -50_000}
+    expected = OscillatorOffset(offset_ns=2 * 10**9, bound_ns=1_500, drift_ppb=-50_000)
+    assert clocks.by_ntp(ours, theirs) == expected
     back = clocks.by_ntp(theirs, ours)
-    assert back is not None and back["offset_ns"] == -2 * 10**9
+    assert back is not None and back.offset_ns == -2 * 10**9
 
 
-@pytest.mark.parametrize("missing", ["bound_ns", "correction_ppb", "real_ns"])
+@pytest.mark.parametrize("missing", ["bound_ns", "correction_ppb"])
 def test_clocks_that_nobody_keeps_tell_nothing_about_each_other(missing: str) -> None:
     assert clocks.by_ntp(kept(), kept(**{missing: None})) is None
     assert clocks.by_ntp(kept(**{missing: None}), kept()) is None
@@ -91,11 +92,11 @@ def test_both_clocks_of_one_machine_agree(tmp_path: Path) -> None:
     tracking = f"echo '{_TRACKING}'"
     here = place(tmp_path, chronyc=tracking)
     both = {name: read(here) for name in ("here", "there")}
-    assert both["here"]["raw_ns"] < both["there"]["raw_ns"]
+    assert both["here"].raw_ns < both["there"].raw_ns
     by_ntp = clocks.by_ntp(both["here"], both["there"])
     if by_ntp is None:
         pytest.skip("the kernel does not tell how it corrects the clock")
     # Within what a clock can be corrected by, 10 %, in the moment between both readings.
-    passed = both["there"]["raw_ns"] - both["here"]["raw_ns"]
-    assert abs(by_ntp["offset_ns"]) <= passed / 10 + 10_000
-    assert (by_ntp["bound_ns"], by_ntp["drift_ppb"]) == (1_680_000, 0)
+    passed = both["there"].raw_ns - both["here"].raw_ns
+    assert abs(by_ntp.offset_ns) <= passed / 10 + 10_000
+    assert (by_ntp.bound_ns, by_ntp.drift_ppb) == (1_680_000, 0)

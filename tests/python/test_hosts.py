@@ -16,12 +16,13 @@ import hosts_kit as kit
 import processes
 from hosts_kit import NAME, THERE, Hosts
 from narrows.agent.location import ROOT, Location, find_agent
+from narrows.documents.agent import Exchange, MachineFacts
 from narrows.errors import UnavailableError, UsageError
 from narrows.hosts import agent_binary, path_probe, sysctls
 from narrows.hosts.check import their_address
 from narrows.hosts.deploy import deploy
 from narrows.hosts.path_probe import PathFacts
-from narrows.hosts.prober import Exchange, Prober
+from narrows.hosts.prober import Prober
 from narrows.hosts.ssh import Ssh
 from processes import eventually
 
@@ -498,7 +499,7 @@ def test_settings_are_put_back_when_nothing_is_heard_any_more(
 
 def test_what_would_be_changed_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sysctls, "LEAST", {"a.b": 100, "c.d": 100, "e.f": 100})
-    facts = {"sysctls": {"a.b": "99", "c.d": "100"}}
+    facts = MachineFacts(sysctls={"a.b": "99", "c.d": "100"})
     assert [str(change) for change in sysctls.plan_changes(facts)] == ["a.b from 99 to 100"]
 
 

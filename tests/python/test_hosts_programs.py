@@ -15,10 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 import processes
-from narrows.agent import location, schema
+from narrows.agent import location
 from narrows.agent.location import SUDO, USER, find_agent
 from narrows.cli.all_commands import app
 from narrows.cli.hosts import _ports
+from narrows.documents.agent import HostFacts
 from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.hosts import agent_binary, ssh, sysctls
 from narrows.hosts.deploy import deploy, named_folder
@@ -138,11 +139,11 @@ def test_an_ordinary_user_is_served_through_a_user_namespace() -> None:
             sysctls.SysctlOverride(deployment.location),
         ):
             pytest.fail("settings are held without rights")
-        facts = deployment.location.ask(schema.HOST, "host")
-        assert not facts["root"]
-        if not facts["namespaces"]["ok"]:
-            pytest.skip(f"no user namespaces here: {facts['namespaces']['why']}")
-        assert facts["namespaces"]["how"] == "user namespace"
+        facts = deployment.location.ask(HostFacts, "host")
+        assert not facts.root
+        if not facts.namespaces.ok:
+            pytest.skip(f"no user namespaces here: {facts.namespaces.why}")
+        assert facts.namespaces.how == "user namespace"
 
 
 def test_sudo_without_a_password_is_used() -> None:

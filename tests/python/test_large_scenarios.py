@@ -7,6 +7,7 @@ import cProfile
 import pytest
 
 from narrows.campaign.plan import make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.loading import load_text
@@ -112,7 +113,7 @@ def _named(count: int, form: str) -> str:
 @pytest.mark.parametrize("form", ["schemes", "alike", "labels", "timeline"])
 def test_the_work_of_planning_grows_with_the_number_of_names_and_not_with_its_square(form: str) -> None:
     def plan(text: str) -> None:
-        make_plan(load_text(text).scenario, {})
+        make_plan(load_text(text).scenario, MachineFacts())
 
     calls = []
     for count in (50, 200, 400):

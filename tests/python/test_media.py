@@ -13,6 +13,7 @@ import pytest
 from compare_kit import on_terminal
 from narrows import _native
 from narrows.campaign.plan import make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.errors import ScenarioError
 from narrows.report import data, figures, tables
 from narrows.report.drawing import Options
@@ -101,7 +102,7 @@ def test_a_scheme_like_any_other() -> None:
     assert rows["metronome beat=10ms"]["params"] == {"beat": 10_000_000}
     for where in ("simulate", "emulate"):
         scenario = loads(written(text).replace("duration", f"where: {where}\nduration"), "test.yaml")
-        plan = make_plan(scenario, {"congestion_controls": []})
+        plan = make_plan(scenario, MachineFacts(congestion_controls=[]))
         assert not plan.skipped
         assert len(plan.cells) == 4
 
@@ -142,10 +143,10 @@ def test_the_schema_knows_it(known: registry.Registry) -> None:
 
 
 def test_the_list_and_the_reference_say_what_it_is(known: registry.Registry) -> None:
-    info = describe(known.schemes["metronome"], NATIVE, Machine({}, None))
+    info = describe(known.schemes["metronome"], NATIVE, Machine(MachineFacts(), None))
     assert info.planes == ("simulate", "emulate")
     assert (info.to_json()["media"], info.to_json()["frames"]) == (True, True)
-    assert describe(known.schemes["reno"], NATIVE, Machine({}, None)).to_json()["media"] is False
+    assert describe(known.schemes["reno"], NATIVE, Machine(MachineFacts(), None)).to_json()["media"] is False
     text = reference.markdown(known)
     assert "A real-time scheme: it is both ends of a flow, and sends the frames of an encoder." in text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from narrows.campaign.plan import make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.scenario.loading import load
 
 HEAD = "schema: narrows/scenario/1\nwhere: simulate\nschemes: [cubic]\n"
@@ -15,7 +16,7 @@ HEAD = "schema: narrows/scenario/1\nwhere: simulate\nschemes: [cubic]\n"
 def told(folder: Path, rate: str, duration: str, extra: str = "") -> list[str]:
     path = f"path: {{forward: [{{rate: {rate}, queue: {{droptail: 256 kB}}}}, {{delay: 5 ms}}]}}\n"
     (folder / "s.yaml").write_text(f"{HEAD}{path}duration: {duration}\n{extra}", encoding="utf-8")
-    return make_plan(load(folder / "s.yaml").scenario, {}).memory
+    return make_plan(load(folder / "s.yaml").scenario, MachineFacts()).memory
 
 
 @pytest.mark.parametrize(

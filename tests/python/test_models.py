@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 import model_kit
 import processes
 from narrows.campaign.plan import make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.models import checkpoint, networks, remy, store
 from narrows.models.convert import convert
@@ -357,13 +358,13 @@ def test_files_are_relative_to_the_scenario_and_may_be_published_ones(tmp_path: 
 
 def test_a_name_that_is_not_installed_is_skipped(tmp_path: Path) -> None:
     found = scenario("[reno, {indigo: indigo-1-32}]")
-    plan = make_plan(found, {})
+    plan = make_plan(found, MachineFacts())
     assert [cell.scheme for cell in plan.cells] == ["reno"]
     ((label, reason),) = [(one.scheme, one.reason) for one in plan.skipped]
     assert label == "indigo model=indigo-1-32"
     assert "narrows models add indigo-1-32 PATH" in reason
     with pytest.raises(UnavailableError, match="narrows models add"):
-        make_plan(scenario("[{indigo: indigo-1-32}]"), {})
+        make_plan(scenario("[{indigo: indigo-1-32}]"), MachineFacts())
 
 
 @pytest.mark.parametrize(

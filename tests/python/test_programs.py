@@ -12,6 +12,7 @@ import pytest
 
 from campaign_kit import narrows
 from narrows.campaign.plan import Sender, make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario, cells_of
@@ -176,21 +177,21 @@ def test_names_of_other_schemes_are_taken(folder: Path) -> None:
 
 
 def test_what_is_missing_is_told_before_anything_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = make_plan(scenario('["pair:small", "linux:reno"]'), {"congestion_controls": ["reno"]})
+    plan = make_plan(scenario('["pair:small", "linux:reno"]'), MachineFacts(congestion_controls=["reno"]))
     assert not plan.skipped
     (folder / "send").chmod(0o644)
-    plan = make_plan(scenario('["pair:small", "linux:reno"]'), {"congestion_controls": ["reno"]})
+    plan = make_plan(scenario('["pair:small", "linux:reno"]'), MachineFacts(congestion_controls=["reno"]))
     assert [(one.scheme, one.reason) for one in plan.skipped] == [
         ("pair:small", f"pair:small: there is no program {folder}/send (the connector)")
     ]
     with pytest.raises(UnavailableError, match="no scheme of this scenario can run here"):
-        make_plan(scenario('["pair:small"]'), {})
+        make_plan(scenario('["pair:small"]'), MachineFacts())
     (folder / "send").chmod(0o755)
     text = scenario('["pair:small", reno]')
     object.__setattr__(text, "where", "simulate")
-    assert "is a program and needs a real machine" in make_plan(text, {}).skipped[0].reason
+    assert "is a program and needs a real machine" in make_plan(text, MachineFacts()).skipped[0].reason
     (folder / "pair.yaml").write_text(MANIFEST + "files: [data.bin]\n")
-    assert "its file" in make_plan(scenario('["pair:small", reno]'), {}).skipped[0].reason
+    assert "its file" in make_plan(scenario('["pair:small", reno]'), MachineFacts()).skipped[0].reason
     # A library that the dynamic linker does not find.
     linker = folder / "ldd"
     linker.write_text("#!/bin/sh\necho '\tlibgone.so.1 => not found'\n")
@@ -198,7 +199,7 @@ def test_what_is_missing_is_told_before_anything_runs(folder: Path, monkeypatch:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     missing._libraries.cache_clear()
     (folder / "pair.yaml").write_text(MANIFEST.replace("./send", "cat"))
-    reason = make_plan(scenario('["pair:small", reno]'), {}).skipped[0].reason
+    reason = make_plan(scenario('["pair:small", reno]'), MachineFacts()).skipped[0].reason
     assert "needs the library libgone.so.1, which can't be found" in reason
     missing._libraries.cache_clear()
 
@@ -294,7 +295,7 @@ def test_programs_between_two_hosts_need_the_tunnel(folder: Path) -> None:
     text = SCENARIO.replace("where: emulate", "where: hosts").replace("path:", "# path:") + between
     tree = parse(text.replace("SCHEMES", '["pair:small", "linux:reno"]'), "test.yaml")
     found = resolve(tree, registry.load(), "test.yaml")
-    facts = {"congestion_controls": ["reno"]}
+    facts = MachineFacts(congestion_controls=["reno"])
     plan = make_plan(found, facts, Sender("there", facts))
     assert "write tunnel: on" in plan.skipped[0].reason
 

@@ -48,9 +48,9 @@ NEVER_READY = MANIFEST.replace("server.accept()", "__import__('time').sleep(99)"
 def possible() -> None:
     """These tests need a machine that can emulate."""
     facts = this_machine().doctor()
-    for key in ("namespaces", "packet_socket"):
-        if not facts[key]["ok"]:
-            pytest.skip(str(facts[key]["why"]))
+    for ability in (facts.namespaces, facts.packet_socket):
+        if ability and not ability.ok:
+            pytest.skip(str(ability.why))
 
 
 def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

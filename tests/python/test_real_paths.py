@@ -25,6 +25,7 @@ from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
 from narrows.campaign.store import CampaignFolder, read_document
+from narrows.documents.agent import Ability, MachineFacts
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.path_probe import ClockOffset, PathFacts, Port
 from narrows.hosts.remote_host import _LEAST_MTU, RemoteHost, RemoteOptions, Rendezvous, rendezvous_of
@@ -147,8 +148,8 @@ def test_mistakes_are_told(more: str, told: str) -> None:
 
 # -- who sends what --------------------------------------------------------------------------------
 
-HERE_FACTS = {"kernel": "6.1-here", "congestion_controls": ["reno", "cubic"], "bpf": {"ok": True}}
-THERE_FACTS = {"kernel": "6.2-there", "congestion_controls": ["reno", "bbr"], "bpf": {"ok": True}}
+HERE_FACTS = MachineFacts(kernel="6.1-here", congestion_controls=["reno", "cubic"])
+THERE_FACTS = MachineFacts(kernel="6.2-there", congestion_controls=["reno", "bbr"])
 
 
 def skipped(more: str) -> dict[str, str]:
@@ -167,7 +168,7 @@ def test_the_kernel_of_the_side_that_sends_decides() -> None:
 
 def test_programs_for_the_kernel_are_sent_from_where_they_can_be_loaded() -> None:
     text = BASE.replace('"linux:bbr"', '"bpf:gentle"')
-    unable = {**THERE_FACTS, "bpf": {"ok": False, "why": "no rights"}}
+    unable = MachineFacts(bpf=Ability(ok=False, why="no rights"))
     no = {"bpf:gentle": "me@there: no rights"}
     for sender, facts, expected in (("here", unable, {}), ("there", THERE_FACTS, {}), ("there", unable, no)):
         loaded = loads(f"{text}real_path: {{other: me@there, sender: {sender}}}\n")
@@ -291,7 +292,7 @@ def test_both_agents_are_told_when_to_start(tmp_path: Path) -> None:
 
 def test_datagrams_that_do_not_fit_into_the_tunnel_are_refused_before() -> None:
     more = "real_path: {other: a}\nbackground: [{traffic: {cbr: {rate: 1 Mbit/s}}}]\n"
-    plan = make_plan(scenario(more), {"congestion_controls": []})
+    plan = make_plan(scenario(more), MachineFacts(congestion_controls=[]))
     _check_sizes(plan, Rendezvous("there", 443, "192.0.2.7", 1556))
     with pytest.raises(UnavailableError, match=r"flow 2 \(cbr\) sends packets of 1500 B.* packet: 1424 B"):
         _check_sizes(plan, Rendezvous("there", 443, "fd77::1", 1500))
@@ -419,10 +420,9 @@ class Quiet:
 def campaign(folder: Path) -> tuple[CampaignFolder, list[Cell]]:
     from narrows.scenario import Loaded
 
-    found = scenario()
-    cells = sorted(cells_of(found), key=lambda cell: cell.run)
-    loaded = Loaded(found, Path("x.yaml"), "", [])
-    return CampaignFolder.create(folder / "out", loaded, Plan(found, cells, []), {}, {}, ["narrows"]), cells
+    cells = sorted(cells_of(found := scenario()), key=lambda cell: cell.run)
+    plan, loaded = Plan(found, cells, []), Loaded(found, Path("x.yaml"), "", [])
+    return CampaignFolder.create(folder / "out", loaded, plan, MachineFacts(), {}, ["narrows"]), cells
 
 
 def test_failed_cells_are_tried_again_at_the_end_of_their_round(tmp_path: Path) -> None:

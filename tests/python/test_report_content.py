@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from campaign_kit import edited
 from narrows import _native, report
 from narrows.analysis import attempts
 from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry, Failure
+from narrows.documents.data import from_data
+from narrows.documents.run import Check
 from narrows.report import document, tables
 from narrows.report.cells import Cell
 from narrows.report.content import Report
@@ -216,14 +219,14 @@ def test_skipped_checks_are_not_counted_as_holding(doc: Report) -> None:
 
 
 def test_checks_are_counted_in_words() -> None:
-    holds, skipped = {"ok": True, "skipped": False}, {"ok": True, "skipped": True}
-    fails = {"ok": False, "skipped": False}
+    holds = Check(name="files", ok=True, detail="")
+    skipped, fails = replace(holds, skipped=True), replace(holds, ok=False)
     assert count_in_words([holds, holds, skipped]) == "2 of 3 hold, 1 skipped"
     assert count_in_words([holds, fails]) == "1 of 2 hold, 1 fails"
     assert count_in_words([skipped, fails, fails]) == "0 of 3 hold, 1 skipped, 2 fail"
-    assert count_in_words([{"ok": True}]) == "1 of 1 hold", (
-        "records of the first versions do not have the field"
-    )
+    # Records of the first versions do not have `skipped`.
+    first = from_data({"name": "files", "ok": True, "detail": ""}, Check)
+    assert count_in_words([first]) == "1 of 1 hold"
 
 
 def _row(doc: Report, scheme: str, flow: str) -> list[Cell]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError, ScenarioError
 from narrows.scenario import registry
 from narrows.scenario.registry import Entry, Param
@@ -17,8 +18,8 @@ from narrows.scenario.yaml_tree import parse
 from narrows.schemes import header, listing, page, reference, status
 from narrows.schemes.listing import Machine
 
-HERE = Machine({"kernel": "6.18", "congestion_controls": ["reno", "cubic", "bbr"]}, None)
-NOWHERE = Machine({}, "emulation is not possible here: no agent")
+HERE = Machine(MachineFacts(kernel="6.18", congestion_controls=["reno", "cubic", "bbr"]), None)
+NOWHERE = Machine(MachineFacts(), "emulation is not possible here: no agent")
 
 PAGE = """Foo: a scheme.
 

@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from campaign_kit import edited
 from narrows.campaign import store
 from narrows.errors import NarrowsError
 from test_campaign import Lab
@@ -29,6 +31,32 @@ def test_the_record_of_another_cell_is_not_adopted(lab: Lab) -> None:
     code, _, stderr = lab.run()
     assert code == 3
     assert "is not the record of this campaign's cell reno-r1" in stderr
+
+
+@pytest.mark.parametrize(
+    ("reasons", "problem"),
+    [
+        ("late", "the file.reasons is not a list"),
+        ([{"text": 5}], "the file.reasons[0].text is not printable text"),
+        ([{"text": "\x1b[2J"}], "the file.reasons[0].text is not printable text"),
+    ],
+)
+def test_damaged_reasons_of_an_adopted_record_are_a_fault_of_its_own_file(
+    lab: Lab, tmp_path: Path, reasons: Any, problem: str
+) -> None:
+    assert lab.run()[0] == 0
+    # As after a power cut, which took the line about the cell.
+    with edited(lab.out / "campaign.json") as document:
+        entry = document["cells"][0]
+        entry.update(state="pending", verdict=None)
+        del entry["digest"]
+    file = lab.out / "cells" / entry["id"] / "run.json"
+    run = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(run | {"reasons": reasons}), encoding="utf-8")
+    code, _, stderr = lab.run()
+    assert code == 3
+    assert f"{file.relative_to(tmp_path)}: is damaged: {problem}" in stderr
+    assert "campaign.json" not in stderr
 
 
 def test_a_file_is_replaced_and_never_written_in_place(tmp_path: Path) -> None:

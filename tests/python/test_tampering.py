@@ -287,9 +287,7 @@ def _reseal(folder: Path, change: Callable[[dict[str, Any]], object], name: str 
 
 
 def _failing(folder: Path) -> dict[str, str]:
-    return {
-        one["name"]: one["detail"] for one in check_campaign(CampaignFolder.read(folder)) if not one["ok"]
-    }
+    return {check.name: check.detail for check in check_campaign(CampaignFolder.read(folder)) if not check.ok}
 
 
 def test_numbers_are_measured_again_from_the_records(copy: Path) -> None:
@@ -338,9 +336,9 @@ def test_campaigns_without_digests_are_read_and_check_says_so(copy: Path, world:
         document["format"] = document["format"].removesuffix(".1")
         (copy / name).write_text(json.dumps(document))
     assert not _silent(copy, world, dict(LOOKS))
-    checks = {one["name"]: one for one in check_campaign(CampaignFolder.read(copy))}
-    assert checks["campaign"]["skipped"] and "noted no digest" in checks["campaign"]["detail"]
-    assert all(one["ok"] for one in checks.values())
+    checks = {check.name: check for check in check_campaign(CampaignFolder.read(copy))}
+    assert checks["campaign"].skipped and "noted no digest" in checks["campaign"].detail
+    assert all(check.ok for check in checks.values())
     # Their numbers are believed by no check.
     text = (copy / "results.json").read_text()
     (copy / "results.json").write_text(text.replace('"throughput_bps": ', '"throughput_bps": 1', 1))

@@ -12,6 +12,7 @@ import pytest
 
 from campaign_kit import narrows
 from narrows.campaign.plan import make_plan
+from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario, cells_of
@@ -106,7 +107,7 @@ def test_first_lines(first_line: str, words: list[str]) -> None:
 
 def reason(folder: Path, text: str, name: str = "odd.py") -> str:
     (folder / name).write_text(text)
-    return make_plan(scenario(f'["pantheon:{name}", reno]', folder), {}).skipped[0].reason
+    return make_plan(scenario(f'["pantheon:{name}", reno]', folder), MachineFacts()).skipped[0].reason
 
 
 def test_each_wrapper_that_cannot_answer_has_its_sentence(
@@ -128,7 +129,7 @@ def test_each_wrapper_that_cannot_answer_has_its_sentence(
     empty.mkdir()
     monkeypatch.setenv("PATH", f"{empty}{os.pathsep}/usr/bin{os.pathsep}/bin")
     (folder / "old.py").write_text("#!/usr/bin/env python2.6\nprint 'receiver'\n")
-    (row,) = make_plan(scenario('["pantheon:old.py", reno]', folder), {}).skipped
+    (row,) = make_plan(scenario('["pantheon:old.py", reno]', folder), MachineFacts()).skipped
     assert row.reason.startswith(
         "pantheon:old: old.py is for python2.6, and there is no python2.6 on PATH; name another one:"
     )
@@ -136,7 +137,7 @@ def test_each_wrapper_that_cannot_answer_has_its_sentence(
     shim.write_text("#!/bin/sh\necho 'shim: no such version' >&2\nexit 127\n")
     shim.chmod(0o755)
     wrapper._program.cache_clear()
-    (row,) = make_plan(scenario('["pantheon:old.py", reno]', folder), {}).skipped
+    (row,) = make_plan(scenario('["pantheon:old.py", reno]', folder), MachineFacts()).skipped
     assert "old.py is for python2.6, which doesn't run here: shim: no such version" in row.reason
     assert "\n" not in row.reason
 

@@ -38,9 +38,9 @@ BLAME = ("program_", "no_data", "wrong_", "stray_", "processes_left", "output_")
 def folder(tmp_path: Path) -> Path:
     """A folder with the wrappers, on a machine that can emulate."""
     facts = this_machine().doctor()
-    for key in ("namespaces", "packet_socket"):
-        if not facts[key]["ok"]:
-            pytest.skip(str(facts[key]["why"]))
+    for ability in (facts.namespaces, facts.packet_socket):
+        if ability and not ability.ok:
+            pytest.skip(str(ability.why))
     shutil.copytree(Path(__file__).with_name("wrappers"), tmp_path / "wrappers")
     return tmp_path
 

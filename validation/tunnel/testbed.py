@@ -180,7 +180,7 @@ class Testbed:
                 raise PeerFailure(
                     "internal", f"the shell of the path has ended with {sender.process.returncode}"
                 )
-            return int(sender.events["starting"]["real_ns"])
+            return sender.events["starting"].real_ns or 0
 
     @contextmanager
     def _started(

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from narrows.agent import schema
 from narrows.agent.location import Location
+from narrows.agent.schema import read_event
 from narrows.agent.session import Lines
+from narrows.documents.agent import Event
 from narrows.errors import UnavailableError
 
 #: Time for the agent to clean up before it is killed.
@@ -55,7 +55,7 @@ class CellRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
     _hung: bool = False
-    _last: dict[str, Any] = field(default_factory=dict)
+    _last: Event | None = None
 
     @property
     def _silence_s(self) -> float:
@@ -129,12 +129,13 @@ class CellRun:
             return process.wait()
 
     def _note(self, line: bytes) -> None:
-        event = schema.parse(line) or {}
-        if event.get("event") == "progress":
-            if total := event.get("of_ns"):
-                self.on_progress(min(1.0, event.get("time_ns", 0) / total))
-        elif event.get("event") in ("done", "error"):
+        event = read_event(line)
+        if event is None:
+            return
+        if event.event in ("done", "error"):
             self._last = event
+        elif event.event == "progress" and event.progress is not None:
+            self.on_progress(event.progress)
 
     def _judge(self, exit_code: int) -> CellOutcome:
         if exit_code == 0:
@@ -146,9 +147,9 @@ class CellRun:
             return CellOutcome("failed", "internal", silent, 1)
         if self._stopped or exit_code in (130, 143):
             return CellOutcome("interrupted", exit_code=exit_code)
-        if self._last.get("event") == "error":
-            kind = str(self._last.get("kind", "internal"))
-            return CellOutcome("failed", kind, str(self._last.get("message", "the agent failed")), exit_code)
+        if self._last is not None and self._last.event == "error":
+            kind, message = self._last.kind or "internal", self._last.message or "the agent failed"
+            return CellOutcome("failed", str(kind), str(message), exit_code)
         if exit_code < 0:
             name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else str(-exit_code)
             return CellOutcome("failed", "killed", f"the agent was killed by {name}", exit_code)

@@ -13,12 +13,16 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from narrows.agent import schema
 from narrows.agent.process import end, exit_code, kill
 from narrows.errors import UnavailableError, reason
-from narrows.json_shapes import OBJECT, Shape
+
+if TYPE_CHECKING:
+    # Finding an agent must be quick.
+    from narrows.documents.agent import MachineFacts, Version
+
+Kind = TypeVar("Kind")
 
 #: The version of the agent's command line that this package speaks.
 PROTOCOL = 1
@@ -95,8 +99,10 @@ class Location:
         except OSError as error:
             raise UnavailableError(f"{words[0]} can't be started: {reason(error)}") from None
 
-    def ask(self, shape: Shape, *arguments: str, pass_fds: Sequence[int] = ()) -> dict[str, Any]:
-        """The document of this shape that the agent prints."""
+    def ask(self, kind: type[Kind], *arguments: str, pass_fds: Sequence[int] = ()) -> Kind:
+        """The document of this kind that the agent prints."""
+        from narrows.agent import schema
+
         process = self.start(*arguments, pass_fds=pass_fds)
         try:
             said, complaint = process.communicate(timeout=ANSWER_S)
@@ -109,23 +115,27 @@ class Location:
             ) from None
         answer = schema.parse(said)
         if answer is not None and (process.returncode == 0 or schema.complaint(answer)):
-            return schema.check_document(self.name, answer, shape)
+            return schema.read_answer(self.name, answer, kind)
         why = _cannot_run(arguments[0], complaint.decode(errors="replace"), process.returncode)
         raise UnavailableError(f"{self.name}: {why}")
 
-    def version(self, program: Path | None = None) -> dict[str, Any]:
+    def version(self, program: Path | None = None) -> Version:
         """The agent's version; raises `UnavailableError`, naming `program`, unless it speaks our protocol."""
-        result = self.ask(schema.VERSION, "version")
-        if result["protocol"] != PROTOCOL:
+        from narrows.documents.agent import Version
+
+        result = self.ask(Version, "version")
+        if result.protocol != PROTOCOL:
             raise UnavailableError(
-                f"{program or self.prefix[-1]} speaks protocol {result['protocol']}, this package"
+                f"{program or self.prefix[-1]} speaks protocol {result.protocol}, this package"
                 f" {PROTOCOL}; build both from the same source with: make build"
             )
         return result
 
-    def doctor(self) -> dict[str, Any]:
+    def doctor(self) -> MachineFacts:
         """The facts about the machine that cells depend on."""
-        return self.ask(OBJECT, "doctor")
+        from narrows.documents.agent import MachineFacts
+
+        return self.ask(MachineFacts, "doctor")
 
     def remove(self, folder: Path) -> None:
         """Removes a folder here with what agents have written into it; what cannot be removed stays."""

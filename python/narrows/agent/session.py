@@ -12,14 +12,14 @@ import select
 import subprocess
 import time
 from collections import deque
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from narrows.agent import schema
 from narrows.agent.location import Location
 from narrows.agent.process import end
 from narrows.errors import UnavailableError
-from narrows.json_shapes import Shape
 
+Kind = TypeVar("Kind")
 #: Longest line that is read to its end, if nothing else is said.
 LONGEST = 1 << 20
 
@@ -77,13 +77,13 @@ class Session:
             self.process.stdin.write(line + b"\n")
             self.process.stdin.flush()
 
-    def command(self, shape: Shape, seconds: float, **command: Any) -> dict[str, Any]:
-        """Gives a command; the answer, which has this shape."""
+    def command(self, kind: type[Kind], seconds: float, **command: Any) -> Kind:
+        """Sends a command; returns the answer, which is of this kind."""
         self.write(json.dumps(command).encode())
-        return self.answer(shape, seconds)
+        return self.answer(kind, seconds)
 
-    def answer(self, shape: Shape, seconds: float) -> dict[str, Any]:
-        """The next answer; raises `UnavailableError` if it is none, has another shape or takes too long."""
+    def answer(self, kind: type[Kind], seconds: float) -> Kind:
+        """The next answer; raises `UnavailableError` if it is none, does not fit or takes too long."""
         line = self._lines.next(seconds)
         if line is None:
             raise UnavailableError(
@@ -96,7 +96,7 @@ class Session:
                 f"{self.location.name}: the agent answers with something that is not a JSON object:"
                 f" {line[:80]!r}"
             )
-        return schema.check_document(self.location.name, answer, shape)
+        return schema.read_answer(self.location.name, answer, kind)
 
     def close_input(self) -> None:
         """Lets the agent end."""

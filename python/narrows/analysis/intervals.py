@@ -53,9 +53,9 @@ def intervals(path: Path, length_ns: int) -> list[Interval]:
     `DataError` if the record has no bins of this length.
     """
     from narrows.campaign.series import read_throughput
-    from narrows.campaign.store import read_json
+    from narrows.campaign.store import read_run
 
-    cell = read_json(path / "run.json", "narrows/run/1")["cell"]
+    cell = read_run(path).cell
     if length_ns * _MOST < cell["duration_ns"]:
         raise DataError(f"{path}: has more than {_MOST} such intervals; take longer ones")
     try:

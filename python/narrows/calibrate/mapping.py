@@ -227,6 +227,7 @@ def _why_not(name: str, entry: str) -> str | None:
     """Why a scheme can't be simulated here: its model is missing, it is a kernel's, it is a program. Raises
     `DataError` for text that names no scheme."""
     from narrows.campaign.plan import make_plan
+    from narrows.documents.agent import MachineFacts
     from narrows.errors import ScenarioError, UnavailableError
     from narrows.scenario.loading import load_text
 
@@ -245,7 +246,7 @@ def _why_not(name: str, entry: str) -> str | None:
     if len(scenario.schemes) != 1:
         raise DataError(f"{shorten(name)}: {shorten(entry)} must be one scheme")
     try:
-        make_plan(scenario, {})
+        make_plan(scenario, MachineFacts())
     except UnavailableError as error:
         return str(error).partition(": ")[2] or str(error)
     return None

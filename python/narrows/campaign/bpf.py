@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any
 
-from narrows.agent import schema
 from narrows.agent.location import Location
 from narrows.campaign.plan import Plan
+from narrows.documents.agent import TriedPrograms
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX
@@ -35,12 +34,12 @@ def check_programs(plan: Plan, agent: Location, remote: Location | None = None) 
                 names[0 if here else 1][flow["scheme"].removeprefix(BPF_PREFIX)] = None
     if remote is not None and names[1]:
         options = [word for name in names[1] for word in ("--program", name)]
-        _judge(remote.ask(schema.PROGRAMS, "bpf", *options), f"{remote.name}: ")
+        _judge(remote.ask(TriedPrograms, "bpf", *options), f"{remote.name}: ")
     if names[0] or files:
         _judge(_here(plan, agent, list(names[0]), files))
 
 
-def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) -> dict[str, Any]:
+def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) -> TriedPrograms:
     options: list[str] = []
     for name in names:
         options += ["--program", name]
@@ -53,11 +52,11 @@ def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) 
             file.flush()
             handles.append(file.fileno())
             options += ["--object", f"{name}=/proc/self/fd/{file.fileno()}"]
-        return agent.ask(schema.PROGRAMS, "bpf", *options, pass_fds=handles)
+        return agent.ask(TriedPrograms, "bpf", *options, pass_fds=handles)
 
 
-def _judge(answer: dict[str, Any], where: str = "") -> None:
-    for result in answer.get("results") or []:
-        if not result.get("ok"):
-            kind = DataError if result.get("kind") == "input" else UnavailableError
-            raise kind(f"{where}{result.get('message')}")
+def _judge(answer: TriedPrograms, where: str = "") -> None:
+    for result in answer.results:
+        if not result.ok:
+            kind = DataError if result.kind == "input" else UnavailableError
+            raise kind(f"{where}{result.message}")

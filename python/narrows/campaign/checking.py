@@ -1,7 +1,5 @@
 """The checks of a campaign as a whole, besides those of its records: does everything in its folder belong
 together, and are its results those of its records?
-
-Each check is `name`, `ok`, `skipped` and `detail`, as those of the verifier.
 """
 
 from __future__ import annotations
@@ -14,16 +12,15 @@ from typing import Any
 
 from narrows.campaign import integrity, own_metrics, results, results_file, sealing
 from narrows.campaign.schema import resolved_scenario
-from narrows.campaign.store import CampaignFolder, read_json
+from narrows.campaign.store import CampaignFolder, read_run
 from narrows.csv_text import neutralise
 from narrows.documents.data import to_data
 from narrows.documents.results import FORMAT, LinkRow, Results, Row
+from narrows.documents.run import Check
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 from narrows.imported import WHERE as IMPORTED
 from narrows.scenario.hashes import content_hash
-
-Check = dict[str, Any]
 
 #: Members of a resolved scenario that cells repeat.
 _REPEATED = (
@@ -54,11 +51,11 @@ def _check(name: str, problems: Iterator[str], fine: str) -> Check:
     """The outcome of a check: its first problem, and how many there are."""
     texts = list(problems)
     more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
-    return {"name": name, "ok": not texts, "skipped": False, "detail": f"{texts[0]}{more}" if texts else fine}
+    return Check(name=name, ok=not texts, detail=f"{texts[0]}{more}" if texts else fine)
 
 
 def _skip(name: str, why: str) -> Check:
-    return {"name": name, "ok": True, "skipped": True, "detail": why}
+    return Check(name=name, ok=True, skipped=True, detail=why)
 
 
 def _check_seal(folder: CampaignFolder) -> Check:
@@ -82,15 +79,14 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
             continue
         cell = folder.cell_dir(entry.id)
         try:
-            run = read_json(cell / "run.json", "narrows/run/1")
+            run = read_run(cell)
         except DataError as error:
             yield str(error)
             continue
         if problem := integrity.difference(cell, entry, run):
             yield problem
-        ran = run.get("cell") or {}
         if document.get("where") != IMPORTED and entry.scheme in rows:
-            for key in _find_changed_keys(scenario, rows[entry.scheme], entry.run, ran):
+            for key in _find_changed_keys(scenario, rows[entry.scheme], entry.run, run.cell):
                 yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
 
 

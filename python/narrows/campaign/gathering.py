@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.campaign import integrity
-from narrows.campaign.store import CampaignFolder, no_folder
+from narrows.campaign.folders import no_folder
+from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError, reason

@@ -13,7 +13,7 @@ from narrows import __version__
 from narrows.campaign import results as result_files
 from narrows.campaign.entries import new_document, new_entry, now
 from narrows.campaign.schema import problem_of_members
-from narrows.campaign.store import CampaignFolder, read_json
+from narrows.campaign.store import CampaignFolder, read_run
 from narrows.documents.results import Results
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import fill
@@ -100,5 +100,5 @@ def fill_campaign(
 def _settings(folder: CampaignFolder) -> dict[str, Any]:
     """The settings that the cells share, from the first one that exists, as in resolved scenarios."""
     first = next(entry for entry in folder.cells if entry.is_finished)
-    cell = read_json(folder.cell_dir(first.id) / "run.json", "narrows/run/1")["cell"]
+    cell = read_run(folder.cell_dir(first.id)).cell
     return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

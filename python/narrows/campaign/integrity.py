@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from narrows.documents.campaign import CellEntry, Reason
-from narrows.documents.data import DamagedError, from_data
+from narrows.documents.campaign import CellEntry
+from narrows.documents.run import RunRecord
 from narrows.errors import DataError, reason
 from narrows.files import open_regular
 from narrows.scenario.hashes import content_hash
@@ -115,27 +115,19 @@ def entry_of(cell: Path) -> CellEntry | None:
     return next((entry for entry in entries if entry.id == place.name), None)
 
 
-def difference(cell: Path, entry: CellEntry, run: dict[str, Any]) -> str | None:
+def difference(cell: Path, entry: CellEntry, run: RunRecord) -> str | None:
     """The difference between a cell's run.json and its entry in campaign.json; None if they fit."""
     if not entry.is_finished:
         return None
     wrong = None
-    if entry.hash and content_hash(run.get("cell")) != entry.hash:
+    if entry.hash and content_hash(run.cell) != entry.hash:
         wrong = "belongs to another cell"
-    elif (run.get("verdict"), _read_reasons(run)) != (entry.verdict, entry.reasons):
+    elif (run.verdict, run.reasons) != (entry.verdict, entry.reasons):
         wrong = "has another verdict, or other reasons, than campaign.json"
     return wrong and (
         f"{cell / 'run.json'}: {wrong}; put the right one back, or remove the folder"
         " and run the campaign again"
     )
-
-
-def _read_reasons(run: dict[str, Any]) -> list[Reason] | None:
-    """The reasons in a run.json; None if they do not fit."""
-    try:
-        return from_data(run.get("reasons", []), list[Reason])
-    except DamagedError:
-        return None
 
 
 def find_changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from narrows.campaign.gathering import is_busy, record_problem
 from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.documents.campaign import FORMAT, CellEntry
+from narrows.documents.run import FORMAT as RUN_FORMAT
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import FOR_PEOPLE, hash_of
@@ -237,7 +238,7 @@ def _copy(copied: _Copy, target: Path) -> None:
     shutil.copytree(copied.record, cell)
     if copied.renumbered:
         file = cell / "run.json"
-        run = read_json(file, "narrows/run/1")
+        run = read_json(file, RUN_FORMAT)
         run["cell"].update(id=content["id"], run=content["run"])
         write_atomically(file, json.dumps(run, indent=2, ensure_ascii=False) + "\n")
         content["hash"] = content_hash(run["cell"])

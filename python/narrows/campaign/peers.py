@@ -19,6 +19,7 @@ from narrows.agent import schema
 from narrows.agent.location import Location
 from narrows.agent.process import kill
 from narrows.agent.session import Session
+from narrows.documents.agent import Event
 from narrows.hosts.path_probe import ClockOffset
 from narrows.hosts.ssh import CONNECTION_FAILED
 
@@ -65,14 +66,14 @@ class Peer(Session):
         #: The beginning of a line of its standard error.
         self._unlogged = b""
         #: The last event of each name.
-        self.events: dict[str, dict[str, Any]] = {}
+        self.events: dict[str, Event] = {}
 
     def send(self, command: dict[str, Any]) -> None:
         """Gives a command, which is written as soon as its input takes it."""
         self._unsent += json.dumps(command, separators=(",", ":")).encode() + b"\n"
 
     @property
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> Event | None:
         """The event that says that it has failed."""
         return self.events.get("error")
 
@@ -116,11 +117,11 @@ class Peer(Session):
         """Takes what it says."""
         self._lines.read()
         while self._lines.whole:
-            event = schema.parse(self._lines.whole.popleft())
-            if event is not None and event.get("event") in _EVENTS:
-                self.events[event["event"]] = event
+            event = schema.read_event(self._lines.whole.popleft())
+            if event is not None and event.event in _EVENTS:
+                self.events[event.event] = event
         if self._lines.endless:
-            self.events["error"] = {"event": "error", "message": "the agent sent a line without an end"}
+            self.events["error"] = Event(event="error", message="the agent sent a line without an end")
 
     def keep_log(self) -> None:
         """Keeps what it complains about."""
@@ -157,9 +158,8 @@ class Peer(Session):
     def failure(self, is_connected: bool) -> tuple[str, str]:
         """Kind and sentence of its failure."""
         if self.error is not None:
-            kind = self.error.get("kind")
-            known = kind if kind in _KINDS else "internal"
-            return known, f"{self.location.name}: {schema.complaint(self.error)}"
+            kind = next((kind for kind in _KINDS if kind == self.error.kind), "internal")
+            return kind, f"{self.location.name}: {schema.sentence(self.error.message)}"
         code = self.process.poll()
         if self.location.ssh is not None and (not is_connected or code == CONNECTION_FAILED):
             return "vanished", f"{self.location.name} has vanished: the connection by ssh broke off"
@@ -224,7 +224,7 @@ class PeerPair:
             self.local.send({"order": "start", "in_ns": start_in_ns})
             self._await("starting", (self.local,))
             # The other end reckons with its own estimate of the clocks.
-            self.remote.send({"order": "start", "at_ns": self.local.events["starting"]["at_ns"]})
+            self.remote.send({"order": "start", "at_ns": self.local.events["starting"].at_ns})
         else:
             real_ns = time.time_ns() + start_in_ns
             command = {"order": "start", "error_ns": offset.error_ns()}
@@ -286,6 +286,6 @@ class PeerPair:
             for key, _ in ready:
                 key.data()
         progress = self.local.events.get("progress")
-        if progress is not None and progress is not before and progress.get("of_ns"):
-            self._progress(min(1.0, progress.get("time_ns", 0) / progress["of_ns"]))
+        if progress is not None and progress is not before and progress.progress is not None:
+            self._progress(progress.progress)
         return any(mask & selectors.EVENT_READ for _, mask in ready)

@@ -9,6 +9,7 @@ from typing import Any
 
 from narrows.campaign.memory_need import describe_need
 from narrows.campaign.schema import problem_of_members
+from narrows.documents.agent import Facts
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
@@ -49,7 +50,7 @@ class Sender:
     """A machine of a campaign between two hosts, as a sender of data."""
 
     name: str
-    facts: dict[str, Any]
+    facts: Facts
 
 
 def why_not_between(cell: dict[str, Any], local: Sender, remote: Sender) -> str | None:
@@ -63,7 +64,7 @@ def why_not_between(cell: dict[str, Any], local: Sender, remote: Sender) -> str 
     return None
 
 
-def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = None) -> Plan:
+def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> Plan:
     """Decides what runs, in which order; refuses if nothing is left.
 
     Between two hosts, `facts` are of this one and `other` is the other one.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign.own_metrics import NOT_REPORTED
-from narrows.campaign.store import read_json
+from narrows.campaign.store import read_run
 from narrows.documents.results import Measured, Metric
 from narrows.errors import DataError
 from narrows.files import read_whole
@@ -80,7 +80,7 @@ def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
 
 def _of_run(folder: Path) -> dict[str, dict[str, float | str]]:
     """The values of a run by flow and metric, or the reasons why there are none."""
-    cell = read_json(folder / "run.json", "narrows/run/1")["cell"]
+    cell = read_run(folder).cell
     played = of_run(folder, cell)
     result = {str(flow): _values(item) for flow, item in played.items()}
     tested = [flow["flow"] for flow in cell["flows"] if not flow.get("background")]

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign.own_metrics import NOT_REPORTED, SHOWN_UNITS
-from narrows.campaign.store import read_json
+from narrows.campaign.store import read_run
 from narrows.documents.results import Measured, Metric
+from narrows.documents.run import Flow, ReportPlan
 from narrows.errors import DataError
 from narrows.files import read_whole
 from narrows.scenario.programs.reports import ERRORS, OUTPUT, steps
@@ -71,12 +72,11 @@ def _of_run(path: Path, described: dict[str, Metric]) -> dict[tuple[str, str], f
     result: dict[tuple[str, str], float | str] = {}
     flows: dict[str, list[tuple[str | None, float | str]]] = {}
     tested = 0
-    for flow in read_json(path / "run.json", "narrows/run/1")["flows"]:
-        tested += not flow.get("background")
-        program = flow.get("program") or {}
-        for short, plan in (program.get("reports") or {}).items():
+    for flow in read_run(path).flows:
+        tested += not flow.background
+        for short, plan in flow.reports.items():
             name = PREFIX + short
-            description = _description(short, plan, str(program.get("name")))
+            description = _description(short, plan, flow.program_name)
             known = described.setdefault(name, description)
             value: float | str
             if known.unit != description.unit:
@@ -84,12 +84,12 @@ def _of_run(path: Path, described: dict[str, Metric]) -> dict[tuple[str, str], f
                 value = f"it is in {here} here, elsewhere in {known.unit or 'none'}"
             else:
                 try:
-                    value = _value(path / "logs", flow["flow"], program, plan)
+                    value = _value(path / "logs", flow, plan)
                 except NoValueError as error:
                     value = str(error)
-            result[(str(flow["flow"]), name)] = value
-            if not flow.get("background"):
-                flows.setdefault(name, []).append((plan.get("flows"), value))
+            result[(str(flow.flow), name)] = value
+            if not flow.background:
+                flows.setdefault(name, []).append((plan.flows, value))
     for name, values in flows.items():
         some = len(values) < tested
         result[(ALL, name)] = "only some of the flows report it" if some else _of_all(values)
@@ -107,12 +107,12 @@ def _of_all(values: list[tuple[str | None, float | str]]) -> float | str:
     return _COMBINED[how]([value for _, value in values if not isinstance(value, str)])
 
 
-def _description(short: str, plan: dict[str, Any], program: str) -> Metric:
+def _description(short: str, plan: ReportPlan, program: str) -> Metric:
     """The metric, as results describe metrics."""
-    kind, _ = UNITS.get(plan["unit"], ("", 1))
+    kind, _ = UNITS.get(plan.unit, ("", 1))
     ending = _ENDING.get(kind) or next((end for end in SHOWN_UNITS if short.endswith(end)), "")
-    base, shown, scale = (plan["unit"], plan["unit"], 1.0)
-    if kind or (ending and not plan["unit"]):
+    base, shown, scale = (plan.unit, plan.unit, 1.0)
+    if kind or (ending and not plan.unit):
         base, shown, scale = SHOWN_UNITS[ending]
     label = short.removesuffix(ending).replace("_", " ").strip() or short
     return Metric(
@@ -121,55 +121,53 @@ def _description(short: str, plan: dict[str, Any], program: str) -> Metric:
         unit=base,
         show_unit=shown,
         show_scale=scale,
-        better=plan["better"],
+        better=plan.better,
         scope="both",
         links=False,
         happened=None,
-        definition=plan["what"] or f"What the program reports as {short}.",
+        definition=plan.what or f"What the program reports as {short}.",
         own=None,
         source=f"the program {program}",
     )
 
 
-def _value(logs: Path, flow: int, program: dict[str, Any], plan: dict[str, Any]) -> float:
+def _value(logs: Path, flow: Flow, plan: ReportPlan) -> float:
     """The value of one flow in base units. Raises `NoValueError`."""
-    text, name = _text(logs, flow, program, plan)
-    if "json" in plan:
-        result = list(_in_json(_parse(text, name), plan["json"]))
-        what = plan["json"]
-    elif "ndjson" in plan:
-        result, what = list(_in_lines(text, plan["ndjson"])), plan["ndjson"]
+    text, name = _text(logs, flow, plan)
+    if plan.json is not None:
+        result, what = list(_in_json(_parse(text, name), plan.json)), plan.json
+    elif plan.ndjson is not None:
+        result, what = list(_in_lines(text, plan.ndjson)), plan.ndjson
     else:
-        result, what = list(_matches(text, plan["regex"])), f"match of {plan['regex']}"
+        result, what = list(_matches(text, plan.regex or "")), f"match of {plan.regex}"
     if not result:
         raise NoValueError(f"{name} has no {shorten(what)}")
     if len(result) > _MOST_VALUES:
         raise NoValueError(f"{name} has more than {_MOST_VALUES} values")
     values = [_number(item, name, what) for item in result]
-    _, factor = UNITS.get(plan["unit"], ("", 1))
-    return _COMBINED[plan["combine"]](values) * float(factor)
+    _, factor = UNITS.get(plan.unit, ("", 1))
+    return _COMBINED[plan.combine](values) * float(factor)
 
 
-def _text(logs: Path, flow: int, program: dict[str, Any], plan: dict[str, Any]) -> tuple[str, str]:
+def _text(logs: Path, flow: Flow, plan: ReportPlan) -> tuple[str, str]:
     """The text in which the values are, and its name in sentences."""
-    side, where = plan["side"], plan["in"]
-    process = program.get(side) or {}
+    side, where = plan.side, plan.place
     stream = {OUTPUT: 0, ERRORS: 1}.get(where)
     if stream is None:
         name = f"the file {where} of the {side}"
-        path = logs / f"flow-{flow}-{side}" / where
+        path = logs / f"flow-{flow.flow}-{side}" / where
         if not path.resolve().is_relative_to(logs.resolve()):
             raise NoValueError(f"{name} is not in its folder")
         if not path.is_file():
             raise NoValueError(f"{name} is not there")
     else:
         name = f"the {_NAMES[where]} of the {side}"
-        printed, kept = process.get("printed") or [0, 0], process.get("kept") or [0, 0]
-        if not printed[stream]:
+        process = flow.process(side)
+        if not process.printed[stream]:
             raise NoValueError(f"{name} is empty")
-        if printed[stream] > kept[stream] and "json" in plan:
+        if process.printed[stream] > process.kept[stream] and plan.json is not None:
             raise NoValueError(f"{name} was cut, see output among its limits")
-        path = logs / f"flow-{flow}-{side}{('.out', '.err')[stream]}"
+        path = logs / f"flow-{flow.flow}-{side}{('.out', '.err')[stream]}"
     try:
         return read_whole(path, "output", MOST_BYTES).decode(errors="replace"), name
     except DataError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from narrows.campaign.frames import Frame, OtherFrame, convert_table, read_parquet
 from narrows.documents.campaign import FINISHED, INVALID, CellEntry
 from narrows.documents.results import MeasuredFlow, Row
+from narrows.documents.run import FORMAT, RunRecord
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
@@ -58,7 +59,14 @@ class Run:
         from narrows.campaign.store import read_json
 
         self._check()
-        return read_json(self.path / "run.json", "narrows/run/1")
+        return read_json(self.path / "run.json", FORMAT)
+
+    @cached_property
+    def _record(self) -> RunRecord:
+        from narrows.campaign.store import read_run
+
+        self._check()
+        return read_run(self.path)
 
     def _check(self) -> None:
         """Raises `DataError` if the files are not those that the run left."""
@@ -66,7 +74,7 @@ class Run:
     @property
     def row(self) -> str:
         """The row of the tables: the scheme, with the values of a matrix if there is one."""
-        return self._entry.scheme if self._entry else str(self.document["cell"]["scheme"])
+        return self._entry.scheme if self._entry else str(self.settings["scheme"])
 
     @property
     def scheme(self) -> str:
@@ -77,13 +85,13 @@ class Run:
     @property
     def number(self) -> int:
         """The number of the run, from 1; runs of one number share their seed."""
-        return self._entry.run if self._entry else int(self.document["cell"]["run"])
+        return self._entry.run if self._entry else int(self.settings["run"])
 
     @property
     def seed(self) -> int:
         """The seed of all chance in the run."""
         noted = self._entry.seed if self._entry else None
-        return noted or int(self.document["cell"]["seed"])
+        return noted or int(self.settings["seed"])
 
     @property
     def state(self) -> str:
@@ -93,8 +101,7 @@ class Run:
     @property
     def verdict(self) -> str | None:
         """`ok`, `degraded` or `invalid`; None if the run is not finished."""
-        verdict = self._entry.verdict if self._entry else self.document.get("verdict")
-        return None if verdict is None else str(verdict)
+        return self._entry.verdict if self._entry else self._record.verdict
 
     @property
     def valid(self) -> bool:
@@ -104,14 +111,12 @@ class Run:
     @property
     def reasons(self) -> list[str]:
         """Why the verdict is not simply ok, in sentences."""
-        if self._entry:
-            return [reason.text or "" for reason in self._entry.reasons]
-        return [str(reason.get("text", "")) for reason in self.document.get("reasons", [])]
+        return [reason.text or "" for reason in (self._entry or self._record).reasons]
 
     @property
     def settings(self) -> dict[str, Any]:
         """The cell as it was run: network, flows with all parameters, transport; in base units."""
-        return dict(self.document["cell"])
+        return dict(self._record.cell)
 
     @property
     def duration_ns(self) -> int:

@@ -28,6 +28,7 @@ from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.real_path import RealPathPlane
 from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, check_same
+from narrows.documents.agent import Facts, MachineFacts
 from narrows.documents.results import Outcome, Results
 from narrows.errors import (
     EXIT_EXPECTATION,
@@ -76,7 +77,7 @@ class Planned:
     """The plan of a campaign, and the facts about the machines."""
 
     plan: Plan
-    facts: dict[str, Any]
+    facts: Facts
     #: The other host, and who waits for whom, of campaigns between two hosts.
     remote: RemoteHost | None = None
     rendezvous: Rendezvous | None = None
@@ -102,8 +103,8 @@ def plan_campaign(
         ours, theirs = remote.facts[LOCAL], remote.facts[REMOTE]
         plan = make_plan(scenario, ours, Sender(remote.name, theirs))
         tunnel = scenario.real_path["tunnel"] == "on"
-        for facts, where in ((ours, "here"), (theirs, f"on {remote.name}")) if tunnel else ():
-            _check_namespaces(facts, where, _RIGHTS)
+        for host, where in ((ours, "here"), (theirs, f"on {remote.name}")) if tunnel else ():
+            _check_namespaces(host, where, _RIGHTS)
         check_programs(plan, agent, remote.remote)
         say(f"{remote.name}: looking which datagrams pass")
         remote.probe()
@@ -134,22 +135,17 @@ _RIGHTS = "log in as root, allow sudo without a password, or allow unprivileged 
 
 
 def _check_namespaces(
-    facts: dict[str, Any],
+    facts: Facts,
     where: str = "here",
     otherwise: str = "run as root, or simulate with --where simulate",
 ) -> None:
-    namespaces = facts.get("namespaces") or {}
-    if namespaces.get("ok") is False:
-        why = str(namespaces.get("why") or "not permitted").rstrip(".")
-        remedy = next(
-            (
-                check["remedy"]
-                for check in facts.get("checks") or ()
-                if not check.get("ok") and check.get("remedy")
-            ),
-            otherwise,
+    namespaces = facts.namespaces
+    if namespaces is not None and not namespaces.ok:
+        checks = facts.checks if isinstance(facts, MachineFacts) else ()
+        remedy = next((check.remedy for check in checks if not check.ok and check.remedy), otherwise)
+        raise UnavailableError(
+            f"network namespaces can't be made {where}: {namespaces.obstacle}; {remedy.rstrip('.')}"
         )
-        raise UnavailableError(f"network namespaces can't be made {where}: {why}; {str(remedy).rstrip('.')}")
 
 
 def choose_folder(loaded: Loaded, output: Path | None, resume: bool) -> Path:

@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,13 @@ from msgspec import UNSET
 from narrows import scratch
 from narrows.campaign import entries, integrity, journal, sealing
 from narrows.campaign.entries import now
+from narrows.campaign.folders import check_vacant, make_folder, no_folder
 from narrows.campaign.journal import Journal
 from narrows.campaign.schema import check_members
 from narrows.documents.campaign import FAILED, FINISHED, FORMAT, PENDING, CellEntry
-from narrows.documents.data import to_data
+from narrows.documents.data import DamagedError, from_data, to_data
+from narrows.documents.run import FORMAT as RUN_FORMAT
+from narrows.documents.run import RunRecord
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes, read_whole
 from narrows.locks import FolderLock
@@ -33,6 +35,7 @@ from narrows.threads import in_threads
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
     from narrows.campaign.plan import Plan
+    from narrows.documents.agent import Facts
     from narrows.scenario import Loaded, Scenario
     from narrows.scenario.files import Files
 
@@ -103,12 +106,17 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
     raise DataError(f"{path}: is not a file of the format {expected}")
 
 
-def no_folder(path: Path) -> DataError:
-    """The refusal of a path that is not the folder of a campaign."""
-    if not path.is_file():
-        return DataError(f"{path}: there is no such folder")
-    hint = f"; 'narrows run {path} --dry-run' checks a scenario" if path.suffix in (".yaml", ".yml") else ""
-    return DataError(f"{path}: is a file, and what is wanted is the folder of a campaign{hint}")
+def read_run(cell: Path) -> RunRecord:
+    """The run.json in the folder of a record. Raises `DataError` if it is missing, damaged or newer."""
+    return as_run(cell, read_json(cell / "run.json", RUN_FORMAT))
+
+
+def as_run(cell: Path, document: dict[str, Any]) -> RunRecord:
+    """The typed content of the run.json in a folder. Raises `DataError` if it does not fit."""
+    try:
+        return from_data(document, RunRecord)
+    except DamagedError as error:
+        raise DataError(f"{cell / 'run.json'}: is damaged: {error}") from None
 
 
 @dataclass
@@ -135,13 +143,13 @@ class CampaignFolder:
         path: Path,
         loaded: Loaded,
         plan: Plan,
-        facts: dict[str, Any],
+        facts: Facts,
         versions: dict[str, Any],
         argv: list[str],
     ) -> CampaignFolder:
         """A new campaign in a folder that does not exist yet, is empty or holds what a killed start left."""
         scenario = plan.scenario
-        _make_folder(path)
+        make_folder(path)
         written = {
             "file": loaded.path.name,
             "written": loaded.text,
@@ -151,14 +159,18 @@ class CampaignFolder:
             "resolved": scenario.to_json(),
         }
         document = entries.new_document(
-            scenario.name, scenario.where, written, versions, list(map(entries.new_planned, plan.cells))
+            scenario.name,
+            scenario.where,
+            written,
+            to_data(versions),
+            list(map(entries.new_planned, plan.cells)),
         )
         skipped = list(map(entries.new_skipped, plan.skipped))
-        folder = cls(path, document | {"hash": scenario.hash, "host": facts, "skipped": skipped})
+        folder = cls(path, document | {"hash": scenario.hash, "host": to_data(facts), "skipped": skipped})
         folder._acquire()
         try:
             # Again, because another process may have been at work until the lock was ours.
-            _check_vacant(path)
+            check_vacant(path)
         except BaseException:
             folder.close()
             raise
@@ -259,9 +271,15 @@ class CampaignFolder:
         if it is known already."""
         cell = self.cell_dir(cell_id)
         digest = digest or integrity.digest(cell)
-        run = read_json(cell / "run.json", "narrows/run/1")
-        judged = {"verdict": run.get("verdict"), "reasons": run.get("reasons", [])}
-        self.change(cell_id, state=FINISHED, **judged, error=None, digest=digest)
+        run = read_run(cell)
+        self.change(
+            cell_id,
+            state=FINISHED,
+            verdict=run.verdict,
+            reasons=to_data(run.reasons),
+            error=None,
+            digest=digest,
+        )
         self._verified.add(cell_id)
 
     def check_records(self) -> None:
@@ -407,8 +425,7 @@ class CampaignFolder:
             self.change(entry.id, state=PENDING, verdict=None, reasons=[], error=None, digest=UNSET)
             return
         integrity.check_plain(folder)
-        run = read_json(folder / "run.json", "narrows/run/1")
-        if run.get("cell") != content:
+        if read_run(folder).cell != content:
             raise DataError(
                 f"{folder}: is not the record of this campaign's cell {entry.id}; remove the folder to run"
                 " the cell again"
@@ -462,23 +479,3 @@ def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        _check_vacant(path)
-    except OSError as error:
-        raise NarrowsError(
-            f"{path}: can't be created: {reason(error)}; choose another folder with -o"
-        ) from None
-
-
-def _check_vacant(path: Path) -> None:
-    """Refuses a folder with more than a killed `create` leaves before campaign.json exists: a folder of cells
-    without any, the files that they name, and a half-written campaign.json."""
-    cells = path / "cells"
-    ours = {"cells", "files"} if cells.is_dir() and not any(cells.iterdir()) else set()
-    for entry in path.iterdir():
-        if entry.name not in ours and not (ours and fnmatch(entry.name, ".campaign.json.*.tmp")):
-            raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")

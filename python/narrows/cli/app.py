@@ -162,7 +162,6 @@ def _root(
 def _versions() -> dict[str, Any]:
     import platform
 
-    from narrows.agent import schema
     from narrows.agent.location import this_machine
     from narrows.errors import NarrowsError
 
@@ -179,8 +178,11 @@ def _versions() -> dict[str, Any]:
     except ImportError:
         pass
     try:
+        from narrows.documents.agent import Version
+        from narrows.documents.data import to_data
+
         agent = this_machine()
-        versions["agent"] = {"path": agent.prefix[-1], **agent.ask(schema.VERSION, "version")}
+        versions["agent"] = {"path": agent.prefix[-1], **to_data(agent.ask(Version, "version"))}
     except NarrowsError:
         pass
     return versions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
 
@@ -15,6 +15,7 @@ from narrows.cli.parameters import argument
 if TYPE_CHECKING:
     from narrows.campaign.store import CampaignFolder
     from narrows.documents.campaign import CellEntry
+    from narrows.documents.run import CheckedCampaign, CheckedCell
 
 
 @command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
@@ -35,6 +36,8 @@ def check(
     """
     from narrows.campaign.checking import check_campaign
     from narrows.cli.common import print_json
+    from narrows.documents.data import to_data
+    from narrows.documents.run import CheckedCampaign, CheckReport
     from narrows.errors import EXIT_FAILURE
     from narrows.threads import in_threads
 
@@ -42,18 +45,15 @@ def check(
     cells = [
         pair for folder, campaign in zip(folders, opened, strict=True) for pair in _cells(folder, campaign)
     ]
-    entries = in_threads(_verify, cells)
-    outcome = [{"cell": str(cell), **result} for (cell, _), result in zip(cells, entries, strict=True)]
-    whole: list[dict[str, Any]] = [
-        {"campaign": str(folder), "checks": check_campaign(campaign)}
+    outcome = in_threads(_verify, cells)
+    whole = [
+        CheckedCampaign(campaign=str(folder), checks=check_campaign(campaign))
         for folder, campaign in zip(folders, opened, strict=True)
         if campaign is not None
     ]
-    ok = all(result["ok"] for result in outcome) and all(
-        item["ok"] for each in whole for item in each["checks"]
-    )
+    ok = all(cell.ok for cell in outcome) and all(check.ok for each in whole for check in each.checks)
     if as_json:
-        print_json({"format": "narrows/check/1", "ok": ok, "cells": outcome, "campaigns": whole})
+        print_json(to_data(CheckReport(format="narrows/check/1", ok=ok, cells=outcome, campaigns=whole)))
     else:
         _print(outcome, whole)
     if not ok:
@@ -80,52 +80,56 @@ def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, Ce
     return [(campaign.cell_dir(cell.id), cell) for cell in finished]
 
 
-def _verify(pair: tuple[Path, CellEntry | None]) -> dict[str, Any]:
+def _verify(pair: tuple[Path, CellEntry | None]) -> CheckedCell:
+    from msgspec.structs import replace
+
     from narrows import _native
     from narrows.campaign import integrity
-    from narrows.campaign.store import read_json
+    from narrows.campaign.store import read_run
+    from narrows.documents.data import from_data
+    from narrows.documents.run import Check, CheckedCell
     from narrows.errors import DataError
 
     cell, entry = pair
     problem = integrity.describe_change(cell, entry)
     try:
-        result = dict(json.loads(_native.verify(str(cell))))
+        found = from_data(json.loads(_native.verify(str(cell))), CheckedCell)
     except (ValueError, OSError) as error:
         raise DataError(problem or f"{cell}: can't be checked: {error}") from None
+    checks = found.checks
     if entry and entry.digest:
         detail = problem or "all files are those that the run left"
-        check = {"name": "digest", "ok": problem is None, "skipped": False, "detail": detail}
-        result.update(ok=result["ok"] and problem is None, checks=[check, *result["checks"]])
-    run = read_json(cell / "run.json", "narrows/run/1")
-    return {**result, "verdict": run["verdict"], "reasons": run.get("reasons", [])}
+        checks = [Check(name="digest", ok=problem is None, detail=detail), *checks]
+    run = read_run(cell)
+    ok = all(check.ok for check in checks)
+    return replace(found, cell=str(cell), ok=ok, checks=checks, verdict=run.verdict, reasons=run.reasons)
 
 
-def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
+def _print(outcome: list[CheckedCell], whole: list[CheckedCampaign]) -> None:
     from rich.text import Text
 
-    from narrows.analysis.checks import FAILS, SKIPPED, count_in_words, word
+    from narrows.analysis.checks import count_in_words
     from narrows.analysis.tables import print_cells
     from narrows.analysis.terminal import Column, FittedTable, fold, width
     from narrows.console import stdout_console
-    from narrows.documents.campaign import FINISHED, CellEntry, Reason
-    from narrows.documents.data import from_data
+    from narrows.documents.campaign import FINISHED, CellEntry
+    from narrows.documents.run import FAILS, SKIPPED
 
     console = stdout_console()
-    checks = [(entry["campaign"], check) for entry in whole for check in entry["checks"]]
-    checks += [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
-    failed = [(Path(path).name, check) for path, check in checks if word(check) == FAILS]
+    checks = [(campaign.campaign, check) for campaign in whole for check in campaign.checks]
+    checks += [(cell.cell, check) for cell in outcome for check in cell.checks]
+    failed = [(Path(path).name, check) for path, check in checks if check.outcome == FAILS]
     if failed:
         made = FittedTable(Column("of", "left"), Column("check", "left"), Column("why", "left", folded=True))
         for cell, check in failed:
-            made.add(cell, Text(check["name"].replace("_", " "), style="red"), check["detail"])
+            made.add(cell, Text(check.title, style="red"), check.detail)
         made.print(console)
         console.print()
     # Skipped for one reason on every record: said once.
     why: dict[tuple[str, str], int] = {}
     for _, check in checks:
-        if word(check) == SKIPPED:
-            key = (check["name"].replace("_", " "), check["detail"])
-            why[key] = why.get(key, 0) + 1
+        if check.outcome == SKIPPED:
+            why[check.title, check.detail] = why.get((check.title, check.detail), 0) + 1
     lines = [
         f"skipped {name}{f' (on {times} records)' if times > 1 else ''}: {detail}"
         for (name, detail), times in why.items()
@@ -144,12 +148,12 @@ def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
         console,
         [
             CellEntry(
-                id=Path(checked["cell"]).resolve().name,
+                id=Path(checked.cell).resolve().name,
                 scheme="",
                 run=0,
                 state=FINISHED,
-                verdict=checked["verdict"],
-                reasons=from_data(checked["reasons"], list[Reason]),
+                verdict=checked.verdict,
+                reasons=checked.reasons,
             )
             for checked in outcome
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
 
@@ -12,6 +12,8 @@ from narrows.cli.parameters import option
 
 if TYPE_CHECKING:
     from narrows.agent.location import Location
+    from narrows.documents.agent import MachineFacts
+    from narrows.documents.doctor import Capacity
 
 
 @command(example="narrows doctor")
@@ -32,15 +34,18 @@ def doctor(
     from narrows.agent.location import this_machine
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
+    from narrows.documents.agent import MachineCheck, MachineFacts
+    from narrows.documents.data import to_data
+    from narrows.documents.doctor import FORMAT, Doctor
     from narrows.errors import EXIT_CANNOT_HERE, UnavailableError
     from narrows.scenario import registry
 
-    checks: list[dict[str, Any]] = []
+    checks: list[MachineCheck] = []
 
     def note(name: str, ok: bool, detail: str, remedy: str | None = None) -> None:
-        checks.append({"name": name, "ok": ok, "detail": detail, "remedy": remedy})
+        checks.append(MachineCheck(name=name, ok=ok, detail=detail, remedy=remedy))
 
-    facts: dict[str, Any] = {}
+    facts = MachineFacts()
     agent: Location | None = None
     try:
         schemes = registry.load().schemes
@@ -50,84 +55,75 @@ def doctor(
     try:
         agent = this_machine()
         version = agent.version()
-        note("agent", True, f"{agent.prefix[-1]}, version {version['narrows']}")
+        note("agent", True, f"{agent.prefix[-1]}, version {version.narrows}")
         facts = agent.doctor()
-        checks += facts.get("checks") or []
+        checks += facts.checks
     except UnavailableError as error:
         note("agent", False, str(error), "make build")
-    ok = all(check["ok"] for check in checks)
+    ok = all(check.ok for check in checks)
     measured = _measure(agent, facts, quiet=as_json) if measure else None
     if as_json:
-        more = {"measured": measured} if measured else {}
-        print_json({"format": "narrows/doctor/1", "ok": ok, "checks": checks, "facts": facts, **more})
+        print_json(to_data(Doctor(format=FORMAT, ok=ok, checks=checks, facts=facts, measured=measured)))
     else:
         from rich.text import Text
 
         console = stdout_console()
-        if facts:
-            memory = (facts.get("memory_bytes") or 0) / 2**30
+        if facts != MachineFacts():
             console.print(
-                f"{facts.get('cpus')} x {facts.get('cpu_model')}, {memory:.0f} GiB, Linux"
-                f" {facts.get('kernel')},"
-                f" clock {facts.get('clocksource')}",
+                f"{facts.cpus} x {facts.cpu_model}, {(facts.memory_bytes or 0) / 2**30:.0f} GiB, Linux"
+                f" {facts.kernel}, clock {facts.clocksource}",
                 soft_wrap=True,
             )
-            console.print(
-                f"kernel's schemes: {', '.join(facts.get('congestion_controls') or []) or 'none'}",
-            )
+            console.print(f"kernel's schemes: {', '.join(facts.congestion_controls) or 'none'}")
         for check in checks:
-            word, style = ("no", "red") if not check["ok"] else ("ok", "green")
-            if check["ok"] and check.get("warning"):
+            word, style = ("no", "red") if not check.ok else ("ok", "green")
+            if check.ok and check.warning:
                 word, style = "but", "yellow"
-            console.print(
-                Text(f"{word:<5}", style=style) + f"{check['name']}: {check['detail']}", soft_wrap=True
-            )
-            if check.get("remedy"):
-                console.print(f"     -> {check['remedy']}", soft_wrap=True)
+            console.print(Text(f"{word:<5}", style=style) + f"{check.name}: {check.detail}", soft_wrap=True)
+            if check.remedy:
+                console.print(f"     -> {check.remedy}", soft_wrap=True)
         if measured:
             _print_measured(measured)
     if not ok:
         raise Exit(EXIT_CANNOT_HERE)
 
 
-def _measure(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+def _measure(agent: Location | None, facts: MachineFacts, *, quiet: bool) -> Capacity:
     """The rate that the machine carries; on a terminal the rate under test is shown."""
     from narrows.capacity import measure
     from narrows.progress import progress
 
-    namespaces = facts.get("namespaces") or {}
     cannot = None
-    if agent is not None and namespaces.get("ok") is False:
-        why = str(namespaces.get("why") or "not permitted").rstrip(".")
-        cannot = f"network namespaces can't be made ({why})"
+    if agent is not None and facts.namespaces is not None and not facts.namespaces.ok:
+        cannot = f"network namespaces can't be made ({facts.namespaces.obstacle})"
     with progress("measuring", quiet=quiet) as bar:
         return measure(agent, cannot, lambda note: bar.update(note=note))
 
 
-def _print_measured(measured: dict[str, Any]) -> None:
+def _print_measured(measured: Capacity) -> None:
     from narrows.capacity import STOLEN
     from narrows.console import stdout_console, table
 
     console = stdout_console()
     console.print()
-    simulator = measured["simulator"]["packets_per_s"]
+    simulator = measured.simulator.packets_per_s
     console.print(f"simulator: {simulator / 1e6:.2f} million packets per second on one processor")
-    if runs := measured["runs"]:
+    if runs := measured.runs:
         late = [f"late {word}" for word in ("p50", "p99", "p99.9")]
         shown = table("rate", "delivered", "packets/s", *late, "verdict", right=["rate", "delivered", *late])
-        for item in sorted(runs, key=lambda run: run["rate_bps"]):
+        for run in sorted(runs, key=lambda run: run.rate_bps):
             shown.add_row(
-                f"{item['rate_bps'] / 1e6:g} Mbit/s",
-                f"{item['delivered_bps'] / 1e6:.0f} Mbit/s",
-                str(item["packets"]),
-                *(f"{item[name] / 1e3:.0f} us" for name in ("late_p50_ns", "late_p99_ns", "late_p999_ns")),
-                item["verdict"],
+                f"{run.rate_bps / 1e6:g} Mbit/s",
+                f"{run.delivered_bps / 1e6:.0f} Mbit/s",
+                str(run.packets),
+                *(f"{ns / 1e3:.0f} us" for ns in (run.late_p50_ns, run.late_p99_ns, run.late_p999_ns)),
+                run.verdict,
             )
         console.print(shown)
-        for entry in runs:
-            if entry["reasons"]:
-                console.print(f"{entry['rate_bps'] / 1e6:g} Mbit/s: {entry['reasons'][0]}", soft_wrap=True)
-        stolen = max(item["stolen_ratio"] or 0.0 for item in runs)
+        for run in runs:
+            if run.reasons:
+                console.print(f"{run.rate_bps / 1e6:g} Mbit/s: {run.reasons[0]}", soft_wrap=True)
+        stolen = max(run.stolen_ratio or 0.0 for run in runs)
         if stolen > STOLEN:
             console.print(f"the hypervisor took {stolen:.0%} of the processors meanwhile")
-    console.print(measured["advice"], soft_wrap=True)
+    console.print(measured.advice, soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from narrows.documents.results import Measured, Results
+    from narrows.documents.run import Clock
 
 
 @command(example="narrows show results/20261121T101500Z-first-look-3fa9c1")
@@ -173,51 +174,44 @@ def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
 
 
 def _show_cell(console: Console, path: Path, as_json: bool) -> None:
-    from narrows.analysis.checks import count_in_words, word
-    from narrows.campaign.store import read_json
+    from narrows.analysis.checks import count_in_words
+    from narrows.campaign.store import read_json, read_run
     from narrows.cli.common import print_json
     from narrows.documents.data import to_data
+    from narrows.documents.run import FORMAT
 
     _check_cell(path)
-    run = read_json(path / "run.json", "narrows/run/1")
+    run = read_run(path)
     measured = _read_metrics(path)
     if as_json:
-        print_json({"run": run, "measured": to_data(measured)})
+        print_json({"run": read_json(path / "run.json", FORMAT), "measured": to_data(measured)})
         return
-    cell = run["cell"]
-    console.print(
-        f"{cell['id']}: {cell['scheme']}, run {cell['run']}, {run['plane']}, verdict {run['verdict']}",
-    )
-    for reason in run["reasons"]:
-        console.print(f"  {reason['severity']}: {reason['text']}", soft_wrap=True)
+    console.print(f"{run.title}, {run.plane}, verdict {run.verdict}")
+    for reason in run.reasons:
+        console.print(f"  {reason.severity}: {reason.text}", soft_wrap=True)
     console.print()
     _print_metrics(console, measured)
-    imported = run.get("pantheon") or {}
-    if imported.get("text"):
+    if run.pantheon and run.pantheon.text:
         console.print()
         console.print("Pantheon's numbers:")
-        console.print(imported["text"].rstrip())
+        console.print(run.pantheon.text.rstrip())
     console.print()
-    for element in run["elements"]:
+    for element in run.elements:
         console.print(
-            f"{element['name']} ({element['kind']}): {element['in_packets']} packets in,"
-            f" {element['out_packets']} out,"
-            f" {element['dropped_packets']} dropped, {element['held_packets']} still inside at the end",
+            f"{element.name} ({element.kind}): {element.in_packets} packets in, {element.out_packets} out,"
+            f" {element.dropped_packets} dropped, {element.held_packets} still inside at the end",
         )
-    lateness = run.get("lateness")
-    if lateness:
+    if late := run.lateness:
         console.print(
-            f"lateness of the emulator: p50 {lateness['p50_ns'] / 1e3:.1f} us, p99"
-            f" {lateness['p99_ns'] / 1e3:.1f} us,"
-            f" most {lateness['max_ns'] / 1e3:.1f} us"
+            f"lateness of the emulator: p50 {late.p50_ns / 1e3:.1f} us, p99 {late.p99_ns / 1e3:.1f} us,"
+            f" most {late.max_ns / 1e3:.1f} us"
         )
-    if run["plane"] == "hosts":
-        _print_clock(console, run["clock"])
-    for check in run["checks"]:
-        name = check["name"].replace("_", " ")
-        console.print(f"{word(check):7} {name}: {check['detail']}", soft_wrap=True)
-    if run["checks"]:
-        console.print(f"checks: {count_in_words(run['checks'])}")
+    if run.plane == "hosts":
+        _print_clock(console, run.clock)
+    for check in run.checks:
+        console.print(f"{check.outcome:7} {check.title}: {check.detail}", soft_wrap=True)
+    if run.checks:
+        console.print(f"checks: {count_in_words(run.checks)}")
 
 
 def _check_cell(path: Path) -> None:
@@ -246,18 +240,17 @@ def _read_metrics(path: Path) -> Measured:
     return replace(measured, flows=rows)
 
 
-def _print_clock(console: Console, clock: dict[str, Any]) -> None:
+def _print_clock(console: Console, clock: Clock) -> None:
     from narrows.hosts import clocks
 
-    text = f"clocks of the hosts: known to {clock['error_ns'] / 1e6:.3f} ms"
-    if clock.get("drift_ppb") is not None:
-        text += f", drift {clock['drift_ppb'] / 1e3:.1f} ppm"
-    ways = [way for way, resolved in (clock.get("resolved") or {}).items() if not resolved]
+    text = f"clocks of the hosts: known to {clock.error_ns / 1e6:.3f} ms"
+    if clock.drift_ppb is not None:
+        text += f", drift {clock.drift_ppb / 1e3:.1f} ppm"
+    ways = [way for way, resolved in (clock.resolved or {}).items() if not resolved]
     if ways:
         text += f"; one-way delays {' and '.join(ways)} vary by less than that"
     console.print(text, soft_wrap=True)
-    ntp = clocks.against(clock)
-    if ntp:
+    if ntp := clocks.against(clock):
         console.print(f"the same by NTP: {ntp}")
 
 

@@ -16,7 +16,7 @@ from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
 from narrows.campaign.entries import read_skipped
 from narrows.campaign.schema import resolved_scenario
-from narrows.campaign.store import CampaignFolder, read_json
+from narrows.campaign.store import CampaignFolder, as_run, read_json
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.results import Results
 from narrows.errors import DataError, UsageError
@@ -108,7 +108,7 @@ class Side:
         """The run.json of a finished cell."""
         place = self.folder.cell_dir(cell)
         record = read_json(place / "run.json", "narrows/run/1")
-        if problem := integrity.difference(place, self.folder.entry(cell), record):
+        if problem := integrity.difference(place, self.folder.entry(cell), as_run(place, record)):
             raise DataError(problem)
         return record
 

@@ -111,6 +111,9 @@ def _explain(said: str, data: object, kind: type[Any], root: str) -> str:
     for pattern, words in _WORDS:
         if pattern.match(match["said"]):
             return f"{place} is not {words}"
+    if "{}" in match["said"]:
+        # A rule of a definition (`__post_init__`), which does not know where its object is.
+        return match["said"].replace("{}", place)
     return f"{place} is wrong: {match['said']}"
 
 

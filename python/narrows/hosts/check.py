@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from narrows.agent import schema
 from narrows.agent.location import ROOT, SUDO, Location, with_best_rights
+from narrows.documents.agent import HostFacts
+from narrows.documents.data import to_data
 from narrows.errors import NarrowsError, UnavailableError, UsageError
 from narrows.hosts import agent_binary, clocks, deploy, path_probe, sysctls
 from narrows.hosts.deploy import Deployment
@@ -62,21 +62,22 @@ class Report:
 
     host: str
     rows: list[Row] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
+    #: What was found after the login: `here`, `there`, `by_ntp`, `way`.
+    facts: dict[str, object] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
         """True if runs between the two hosts would work."""
         return all(row.state != NO for row in self.rows)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """For programs."""
         return {
             "format": FORMAT,
             "host": self.host,
             "ok": self.ok,
             "rows": [asdict(row) for row in self.rows],
-            **self.facts,
+            **to_data(self.facts),
         }
 
 
@@ -107,9 +108,8 @@ def check(host: str, options: CheckOptions, ssh: list[str], say: Callable[[str],
             report.rows.append(Row("login", OK, "", f"ssh took {login:.1f} s"))
             report.rows.append(_agent_row(local, deployment))
             say(f"{host}: what both machines can do")
-            ours, theirs = (location.ask(schema.HOST, "host") for location in (local, deployment.location))
-            report.facts = {"here": ours, "there": theirs}
-            report.facts["by_ntp"] = clocks.by_ntp(ours["clock"], theirs["clock"])
+            ours, theirs = (location.ask(HostFacts, "host") for location in (local, deployment.location))
+            report.facts = {"here": ours, "there": theirs, "by_ntp": clocks.by_ntp(ours.clock, theirs.clock)}
             report.rows += _machines(local, deployment.location, ours, theirs)
             if options.prepare:
                 report.rows += _try_settings(local, deployment.location, ours, theirs, say)
@@ -135,75 +135,67 @@ def _agent_row(local: Location, deployment: Deployment) -> Row:
     )
 
 
-def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: dict[str, Any]) -> list[Row]:
+def _machines(local: Location, remote: Location, ours: HostFacts, theirs: HostFacts) -> list[Row]:
     pair = (ours, theirs)
 
     def row(
         name: str,
-        text: Callable[[dict[str, Any]], str],
-        state: Callable[[dict[str, Any]], str] = lambda _: OK,
+        text: Callable[[HostFacts], str],
+        state: Callable[[HostFacts], str] = lambda _: OK,
         remedy: str | None = None,
     ) -> Row:
-        states = [state(facts) for facts in pair]
+        states = [state(host) for host in pair]
         worst = NO if NO in states else NOTE if NOTE in states else OK
         where = [name for name, each in zip(("here", remote.name), states, strict=True) if each != OK]
         advice = f"{' and '.join(where)}: {remedy}" if where and remedy else None
         return Row(name, worst, text(ours), text(theirs), advice)
 
-    def namespaces(facts: dict[str, Any]) -> str:
-        result = facts["namespaces"]
-        return f"as {result['how']}" if result["ok"] else str(result["why"])
+    def namespaces(host: HostFacts) -> str:
+        return f"as {host.namespaces.how}" if host.namespaces.ok else str(host.namespaces.why)
 
-    def devices(facts: dict[str, Any]) -> str:
-        names = [
-            name
-            for name, key in (("TUN", "tunnel_device"), ("packet sockets on veth", "packet_socket"))
-            if facts[key]["ok"]
-        ]
-        return ", ".join(names) or str(facts["tunnel_device"]["why"])
+    def devices(host: HostFacts) -> str:
+        devices = (("TUN", host.tunnel_device), ("packet sockets on veth", host.packet_socket))
+        return ", ".join(name for name, device in devices if device.ok) or str(host.tunnel_device.why)
 
-    def has_device(facts: dict[str, Any]) -> str:
-        return OK if facts["tunnel_device"]["ok"] or facts["packet_socket"]["ok"] else NO
+    def has_device(host: HostFacts) -> str:
+        return OK if host.tunnel_device.ok or host.packet_socket.ok else NO
 
-    def clock(facts: dict[str, Any]) -> str:
-        result = facts["clock"]
-        error = result["bound_ns"]
-        bound = f", at most {_duration(error)} wrong by its own account" if error else ""
-        shift = f", SHIFTED by {_duration(result['shift_ns'])} for a test" if result["shift_ns"] else ""
-        return f"{result['source']}, {clocks.keeper(result)}{bound}{shift}"
+    def clock(host: HostFacts) -> str:
+        clock = host.clock
+        bound = f", at most {_duration(clock.bound_ns)} wrong by its own account" if clock.bound_ns else ""
+        shift = f", SHIFTED by {_duration(clock.shift_ns)} for a test" if clock.shift_ns else ""
+        return f"{clock.source}, {clock.keeper_in_words}{bound}{shift}"
 
-    def good_clock(facts: dict[str, Any]) -> str:
-        result = facts["clock"]
-        kept = result["synchronized"] and (result["bound_ns"] or 0) <= _GOOD_CLOCK_NS
-        return OK if kept and result["source"] in _GOOD_SOURCES else NOTE
+    def good_clock(host: HostFacts) -> str:
+        kept = host.clock.synchronized and (host.clock.bound_ns or 0) <= _GOOD_CLOCK_NS
+        return OK if kept and host.clock.source in _GOOD_SOURCES else NOTE
 
-    def processors(facts: dict[str, Any]) -> str:
-        load = facts["load"][0] if facts["load"] else 0
-        guest = ", virtual" if facts["virtual"] else ""
-        return f"{facts['cpus']} x {facts['cpu_model']}{guest}, load {load:.2f}"
+    def processors(host: HostFacts) -> str:
+        load = host.load[0] if host.load else 0
+        guest = ", virtual" if host.virtual else ""
+        return f"{host.cpus} x {host.cpu_model}{guest}, load {load:.2f}"
 
-    def free_processor(facts: dict[str, Any]) -> str:
-        load = facts["load"][0] if facts["load"] else 0
-        return OK if facts["cpus"] >= 2 and load <= facts["cpus"] / 2 else NOTE
+    def free_processor(host: HostFacts) -> str:
+        load = host.load[0] if host.load else 0
+        return OK if host.cpus >= 2 and load <= host.cpus / 2 else NOTE
 
-    def buffers(facts: dict[str, Any]) -> str:
-        result = facts["sysctls"]
+    def buffers(host: HostFacts) -> str:
         kinds = (("receive", "net.core.rmem_max"), ("send", "net.core.wmem_max"))
-        return ", ".join(f"{kind} {_size(result.get(name))}" for kind, name in kinds)
+        return ", ".join(f"{kind} {_size(host.sysctls.get(name))}" for kind, name in kinds)
 
-    def large_buffers(facts: dict[str, Any]) -> str:
+    def large_buffers(host: HostFacts) -> str:
         # Root of the machine exceeds the limits by socket option.
-        return NOTE if sysctls.plan_changes(facts) and not facts["root"] else OK
+        return NOTE if sysctls.plan_changes(host) and not host.root else OK
 
-    def leftovers(facts: dict[str, Any]) -> str:
-        left = facts["left_behind"]
-        return ", ".join(f"{item['name']} is {item['now']}, was {item['before']}" for item in left) or "none"
+    def leftovers(host: HostFacts) -> str:
+        changes = (f"{item.name} is {item.now}, was {item.before}" for item in host.left_behind)
+        return ", ".join(changes) or "none"
 
     rows = [
         Row("rights", OK, _RIGHTS.get(local.rights, "no root"), _RIGHTS.get(remote.rights, "no root")),
         row(
             "system",
-            lambda facts: f"{facts['system'] or 'Linux'}, kernel {facts['kernel']}, {facts['machine']}",
+            lambda host: f"{host.system or 'Linux'}, kernel {host.kernel}, {host.machine}",
         ),
         row(
             "processors",
@@ -214,25 +206,25 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
         ),
         row(
             "memory",
-            lambda facts: f"{_size(facts['available_bytes'])} of {_size(facts['memory_bytes'])} free",
+            lambda host: f"{_size(host.available_bytes)} of {_size(host.memory_bytes)} free",
         ),
         row(
             "network namespaces",
             namespaces,
-            lambda facts: OK if facts["namespaces"]["ok"] else NO,
+            lambda host: OK if host.namespaces.ok else NO,
             "log in as root, allow sudo without a password, or allow unprivileged user namespaces",
         ),
         row("devices", devices, has_device, "make /dev/net/tun accessible, or log in as root"),
         row(
             "kernel's schemes",
-            lambda facts: ", ".join(facts["congestion_controls"]) or "none",
-            lambda facts: OK if facts["congestion_controls"] else NOTE,
+            lambda host: ", ".join(host.congestion_controls) or "none",
+            lambda host: OK if host.congestion_controls else NOTE,
             "load the modules of those that you want to compare, such as: modprobe tcp_bbr",
         ),
         Row(
             "programs for the kernel",
             OK,
-            *("can be loaded" if facts["bpf"]["ok"] else str(facts["bpf"]["why"]) for facts in pair),
+            *("can be loaded" if host.bpf.ok else str(host.bpf.why) for host in pair),
         ),
         row(
             "clock",
@@ -247,12 +239,12 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
             f"raise net.core.rmem_max and net.core.wmem_max to {sysctls.LEAST['net.core.rmem_max']} as root",
         ),
     ]
-    if ours["left_behind"] or theirs["left_behind"]:
+    if ours.left_behind or theirs.left_behind:
         rows.append(
             row(
                 "left behind",
                 leftovers,
-                lambda facts: NOTE if facts["left_behind"] else OK,
+                lambda host: NOTE if host.left_behind else OK,
                 "a run was killed; --prepare puts these settings back when it ends",
             )
         )
@@ -262,17 +254,17 @@ def _machines(local: Location, remote: Location, ours: dict[str, Any], theirs: d
 def _try_settings(
     local: Location,
     remote: Location,
-    ours: dict[str, Any],
-    theirs: dict[str, Any],
+    ours: HostFacts,
+    theirs: HostFacts,
     say: Callable[[str], None],
 ) -> list[Row]:
     """Tries the changes of settings that runs would make, and that they can be undone."""
     columns = []
     state = OK
     remedies = []
-    for location, facts in ((local, ours), (remote, theirs)):
-        plan = sysctls.plan_changes(facts)
-        if not plan and not facts["left_behind"]:
+    for location, host in ((local, ours), (remote, theirs)):
+        plan = sysctls.plan_changes(host)
+        if not plan and not host.left_behind:
             columns.append("nothing to change")
             continue
         for change in plan:
@@ -410,7 +402,7 @@ def _duration(ns: int) -> str:
     return f"{ns} ns"
 
 
-def _size(value: Any) -> str:
+def _size(value: str | int | None) -> str:
     text = str(value if value is not None else "")
     if not text.isdecimal():
         return "unknown"

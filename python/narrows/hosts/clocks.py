@@ -7,46 +7,31 @@ are kept, that says how far apart the oscillators are, by which the tunnel's ans
 
 from __future__ import annotations
 
-from typing import Any
+from narrows.documents import run
+from narrows.documents.agent import Clock, OscillatorOffset
 
 
-def by_ntp(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, int] | None:
-    """The relation of the oscillators of two hosts if the programs that keep their clocks are right: the
-    other one's reading less ours, the most that this is wrong by, and how much faster the other one runs.
-
-    None unless both clocks are kept.
-    """
-    keys = ("real_ns", "raw_ns", "bound_ns", "correction_ppb")
-    if any(clock.get(key) is None for clock in (ours, theirs) for key in keys):
+def by_ntp(ours: Clock, theirs: Clock) -> OscillatorOffset | None:
+    """The relation of the oscillators of two hosts if the programs that keep their clocks are right. None
+    unless both clocks are kept."""
+    bounds, corrections = (ours.bound_ns, theirs.bound_ns), (ours.correction_ppb, theirs.correction_ppb)
+    if bounds[0] is None or bounds[1] is None or corrections[0] is None or corrections[1] is None:
         return None
-    return {
+    return OscillatorOffset(
         # Both real clocks show the same time, so the distances of the oscillators to them are compared.
-        "offset_ns": (ours["real_ns"] - ours["raw_ns"]) - (theirs["real_ns"] - theirs["raw_ns"]),
-        "bound_ns": ours["bound_ns"] + theirs["bound_ns"],
+        offset_ns=(ours.real_ns - ours.raw_ns) - (theirs.real_ns - theirs.raw_ns),
+        bound_ns=bounds[0] + bounds[1],
         # A clock that is made to run faster has an oscillator that is slow.
-        "drift_ppb": ours["correction_ppb"] - theirs["correction_ppb"],
-    }
+        drift_ppb=corrections[0] - corrections[1],
+    )
 
 
-def against(measured: dict[str, Any]) -> str | None:
+def against(measured: run.Clock) -> str | None:
     """The account of the programs that keep both clocks of a run, against what the tunnel has measured
     (the member `clock` of run.json), in words; None unless both are kept."""
-    account = measured.get("by_ntp")
-    if not account:
+    account = measured.by_ntp
+    if account is None:
         return None
     # Both are of the start of the run.
-    off_ns = account["offset_ns"] - measured["offset_ns"]
-    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {account['bound_ns'] / 1e6:.3f} ms"
-
-
-def keeper(clock: dict[str, Any]) -> str:
-    """The program that disciplines a clock, in words."""
-    result = clock.get("keeper")
-    if not clock.get("synchronized"):
-        idle = f" ({result['program']} runs and has no source)" if result else ""
-        return f"not synchronized{idle}"
-    if not result:
-        return "synchronized by an unknown program"
-    reference = f" from {result['reference']}" if result.get("reference") else ""
-    stratum = f", stratum {result['stratum']}" if result.get("stratum") else ""
-    return f"synchronized by {result['program']}{reference}{stratum}"
+    off_ns = account.offset_ns - measured.offset_ns
+    return f"{off_ns / 1e6:+.3f} ms from what was measured, right to ± {account.bound_ns / 1e6:.3f} ms"

@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from narrows.addresses import socket_address, split_address
 from narrows.agent.location import Location
-from narrows.agent.schema import socket_address, split_address
+from narrows.documents.agent import Exchange
 from narrows.errors import UnavailableError
-from narrows.hosts.prober import Exchange, Prober
+from narrows.hosts.prober import Prober
 from narrows.scenario.real_path import LOCAL, REMOTE
 
 #: Each question is sent so often, so that single losses do not look like a closed port.

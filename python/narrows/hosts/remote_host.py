@@ -15,13 +15,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from narrows.agent import schema
+from msgspec.structs import replace
+
+from narrows.addresses import socket_address
 from narrows.agent.location import SUDO, Location, with_best_rights
-from narrows.agent.schema import socket_address
+from narrows.documents.agent import CurrentHost, HostFacts
+from narrows.documents.data import to_data
 from narrows.errors import NarrowsError, UnavailableError
 from narrows.hosts import clocks, deploy, path_probe, sysctls
 from narrows.hosts.check import their_address
@@ -29,6 +32,7 @@ from narrows.hosts.deploy import Deployment
 from narrows.hosts.ssh import Ssh
 from narrows.scenario.real_path import AUTO, LOCAL, REMOTE
 
+Answer = TypeVar("Answer")
 #: Larger packets than those of an Ethernet are only used if they are asked for.
 _USUAL_MTU = 1500
 #: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
@@ -97,7 +101,7 @@ class RemoteHost:
         self.say = say
         self.name = str(settings["other"])
         self.local: Location = with_best_rights()
-        self.facts: dict[str, dict[str, Any]] = {}
+        self.facts: dict[str, HostFacts] = {}
         self.path: path_probe.PathFacts | None = None
         self._deployment: Deployment | None = None
         self._ssh = contextlib.ExitStack()
@@ -111,7 +115,7 @@ class RemoteHost:
     def __enter__(self) -> RemoteHost:
         try:
             self._connect()
-            self.facts = self._both(lambda location: location.ask(schema.HOST, "host"))
+            self.facts = self._both(lambda location: location.ask(HostFacts, "host"))
         except BaseException:
             self._ssh.close()
             raise
@@ -224,7 +228,7 @@ class RemoteHost:
 
     # -- what both machines are --------------------------------------------------------------------
 
-    def _both(self, ask: Callable[[Location], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _both(self, ask: Callable[[Location], Answer]) -> dict[str, Answer]:
         """Asks both at the same time."""
         with ThreadPoolExecutor(2) as pool:
             futures = [pool.submit(ask, self.location(name)) for name in (LOCAL, REMOTE)]
@@ -234,9 +238,9 @@ class RemoteHost:
         """The state of both machines that may change while a campaign runs, and how their clocks relate by
         NTP."""
         both = self._both(
-            lambda location: {**location.ask(schema.HOST_NOW, "host", "--brief"), "qdisc": _qdiscs(location)}
+            lambda location: replace(location.ask(CurrentHost, "host", "--brief"), qdisc=_qdiscs(location))
         )
-        return {**both, "by_ntp": clocks.by_ntp(both[LOCAL]["clock"], both[REMOTE]["clock"])}
+        return {**to_data(both), "by_ntp": to_data(clocks.by_ntp(both[LOCAL].clock, both[REMOTE].clock))}
 
     # -- the way -----------------------------------------------------------------------------------
 
@@ -299,7 +303,7 @@ class RemoteHost:
 
     def document(self) -> dict[str, Any]:
         """The facts about both, for campaign.json."""
-        return {**self.facts, "way": asdict(self.path) if self.path is not None else None}
+        return {**to_data(self.facts), "way": to_data(self.path)}
 
     # -- settings ----------------------------------------------------------------------------------
 
@@ -309,7 +313,7 @@ class RemoteHost:
         self._is_prepared = True
         for name in (LOCAL, REMOTE):
             override = self._overrides.get(name)
-            needed = sysctls.plan_changes(self.facts[name]) or self.facts[name]["left_behind"]
+            needed = sysctls.plan_changes(self.facts[name]) or self.facts[name].left_behind
             if (override is None and needed) or (override is not None and not override.is_held):
                 self._prepare_one(name)
 

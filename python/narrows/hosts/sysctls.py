@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
-from typing import Any
 
-from narrows.agent import schema
 from narrows.agent.location import USER, Location
 from narrows.agent.session import Session
+from narrows.documents.agent import Facts, Overridden, Restored, SysctlChange
 from narrows.errors import UnavailableError
 
 #: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
@@ -26,26 +24,14 @@ _PATIENCE_S = 15
 _BEAT_S = 2.0
 
 
-@dataclass(frozen=True)
-class Change:
-    """One setting that would be, or was, changed."""
-
-    name: str
-    before: int
-    now: int
-
-    def __str__(self) -> str:
-        return f"{self.name} from {self.before} to {self.now}"
-
-
-def plan_changes(facts: dict[str, Any]) -> list[Change]:
+def plan_changes(host: Facts) -> list[SysctlChange]:
     """The changes that a host needs, by its own facts."""
     changes = []
     for name, least in LEAST.items():
-        text = str(facts.get("sysctls", {}).get(name, ""))
+        text = host.sysctls.get(name, "")
         # Settings that a host does not show (some containers) are not its own.
         if text.isdecimal() and int(text) < least:
-            changes.append(Change(name, int(text), least))
+            changes.append(SysctlChange(name=name, before=int(text), now=least))
     return changes
 
 
@@ -57,11 +43,11 @@ class SysctlOverride:
         self._journal = journal
         self._session: Session | None = None
         self._over = threading.Event()
-        self.changed: list[Change] = []
+        self.changed: list[SysctlChange] = []
         #: Leftovers of an earlier run that was killed, which were put back before.
-        self.recovered: list[Change] = []
+        self.recovered: list[SysctlChange] = []
         #: Changes that were put back at the end.
-        self.restored: list[Change] = []
+        self.restored: list[SysctlChange] = []
 
     def __enter__(self) -> SysctlOverride:
         if self._location.rights == USER:
@@ -76,12 +62,11 @@ class SysctlOverride:
         journal = ["--journal", self._journal] if self._journal else []
         self._session = Session(self._location, "settings", *wanted, *journal, "--patience", str(_PATIENCE_S))
         try:
-            answer = self._session.answer(schema.OVERRIDDEN, _ANSWER_S)
+            answer = self._session.answer(Overridden, _ANSWER_S)
         except BaseException:
             self._session.end()
             raise
-        self.changed = _changes(answer["changed"])
-        self.recovered = _changes(answer["recovered"])
+        self.changed, self.recovered = answer.changed, answer.recovered
         self._beats = threading.Thread(target=self._beat, daemon=True, name="signs of life")
         self._beats.start()
 
@@ -108,14 +93,14 @@ class SysctlOverride:
                 self.restored += another.recovered
                 another.close()
 
-    def _finish(self) -> list[Change]:
+    def _finish(self) -> list[SysctlChange]:
         """Lets the agent end; gives what it has put back."""
         assert self._session
         try:
             self._over.set()
             self._beats.join()
             self._session.close_input()
-            return _changes(self._session.answer(schema.RESTORED, _ANSWER_S)["restored"])
+            return self._session.answer(Restored, _ANSWER_S).restored
         finally:
             self._session.end()
 
@@ -125,11 +110,7 @@ class SysctlOverride:
             self._finish()
 
     @property
-    def not_restored(self) -> list[Change]:
+    def not_restored(self) -> list[SysctlChange]:
         """Changes that have not been put back, because another user changed it or the host
         vanished."""
         return [change for change in self.changed if change not in self.restored]
-
-
-def _changes(entries: list[dict[str, Any]]) -> list[Change]:
-    return [Change(entry["name"], entry["before"], entry["now"]) for entry in entries]

@@ -12,7 +12,9 @@ from typing import Any
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
 from narrows.campaign import players, program_reports
+from narrows.campaign.store import read_json, read_run
 from narrows.documents.results import Measured, MeasuredFlow
+from narrows.documents.run import FORMAT, Conversation, ProgramProcess, ProgramRun, SentData
 from narrows.errors import UnavailableError
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
@@ -43,7 +45,9 @@ class Trial:
     #: Sentences that speak against it.
     reasons: tuple[str, ...]
     #: The program in the record of the run: its processes and its traffic.
-    seen: dict[str, Any]
+    program: ProgramRun | None = None
+    #: The same with all members.
+    seen: dict[str, Any] = field(default_factory=dict)
     #: Its own reports, by metric: in words, or why there is no value.
     reported: dict[str, str] = field(default_factory=dict)
 
@@ -73,11 +77,12 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
         if outcome.state != "finished":
             if outcome.kind == "unavailable":
                 raise UnavailableError(outcome.message)
-            return Trial(scheme, "failed", (outcome.message or "it was interrupted",), {})
-        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+            return Trial(scheme, "failed", (outcome.message or "it was interrupted",))
+        run, whole = read_run(out), read_json(out / "run.json", FORMAT)
         reported = _describe_reports(out)
-    reasons = tuple(reason["text"] for reason in run["reasons"])
-    return Trial(scheme, run["verdict"], reasons, run["flows"][0].get("program", {}), reported)
+    reasons = tuple(reason.text or "" for reason in run.reasons)
+    seen = whole["flows"][0].get("program", {})
+    return Trial(scheme, run.verdict or "", reasons, run.flows[0].program, seen, reported)
 
 
 def _describe_reports(record: Path) -> dict[str, str]:
@@ -96,53 +101,49 @@ def _describe_reports(record: Path) -> dict[str, str]:
 def in_words(trial: Trial) -> list[str]:
     """The observations, line by line."""
     lines = [f"{trial.scheme}: {trial.verdict}", *(f"  {reason}" for reason in trial.reasons)]
-    if not trial.seen:
+    program = trial.program
+    if program is None:
         return lines
-    data = trial.seen["data"]
-    for side in (LISTENER, CONNECTOR):
-        process = trial.seen[side]
+    processes = ((LISTENER, program.listener), (CONNECTOR, program.connector))
+    for side, process in processes:
         if process is not None:
-            lines += [f"  {side:10} {' '.join(process['command'])}", f"  {'':10} {_life(process)}"]
-    traffic = trial.seen["traffic"]
-    there, back = traffic["sender"], traffic["receiver"]
-    other = LISTENER if data == CONNECTOR else CONNECTOR
-    first = trial.seen["first_data_ns"]
-    begins = f"; the first after {first / 1e6:.0f} ms" if first is not None else ""
-    lines.append(f"  data       {data} to {other}: {_amount(there)}{begins}; back: {_amount(back)}")
-    listed = [_conversation(conversation, data) for conversation in traffic["conversations"]]
-    lines.append(f"  ports      {', '.join(listed) or 'none'}")
+            lines += [f"  {side:10} {' '.join(process.command)}", f"  {'':10} {_life(process)}"]
+    if program.traffic is not None:
+        traffic, first = program.traffic, program.first_data_ns
+        other = LISTENER if program.data == CONNECTOR else CONNECTOR
+        begins = f"; the first after {first / 1e6:.0f} ms" if first is not None else ""
+        there, back = _amount(traffic.sender), _amount(traffic.receiver)
+        lines.append(f"  data       {program.data} to {other}: {there}{begins}; back: {back}")
+        ports = ", ".join(_conversation(item, program.data) for item in traffic.conversations)
+        lines.append(f"  ports      {ports or 'none'}")
     lines += [f"  reports    {name}: {words}" for name, words in trial.reported.items()]
-    for process in (trial.seen[LISTENER], trial.seen[CONNECTOR]):
-        if process and process["version"]:
-            lines.append(f"  version    {process['version'].splitlines()[0]}")
-    return lines
+    versions = [process.version for _, process in processes if process and process.version]
+    return lines + [f"  version    {version.splitlines()[0]}" for version in versions]
 
 
-def _life(process: dict[str, Any]) -> str:
+def _life(process: ProgramProcess) -> str:
     """How a process began and ended."""
     parts = []
-    if process["ready_ns"] is not None:
-        parts.append(f"ready after {process['ready_ns'] / 1e6:.0f} ms")
-    elif process["started_ns"] is not None:
-        parts.append(f"started at {process['started_ns'] / 1e6:.0f} ms")
-    how = f"signal {process['signal']}" if process["signal"] else f"exit code {process['exit']}"
-    if process["killed"]:
+    if process.ready_ns is not None:
+        parts.append(f"ready after {process.ready_ns / 1e6:.0f} ms")
+    elif process.started_ns is not None:
+        parts.append(f"started at {process.started_ns / 1e6:.0f} ms")
+    how = f"signal {process.signal}" if process.signal else f"exit code {process.exit}"
+    if process.killed:
         parts.append("killed")
-    elif process["stopped"]:
+    elif process.stopped:
         parts.append(f"told to stop, ended with {how}")
     else:
-        parts.append(f"ended by itself at {(process['ended_ns'] or 0) / 1e6:.0f} ms with {how}")
-    printed = sum(process["printed"])
-    parts.append(f"printed {printed} bytes")
-    return ", ".join(parts)
+        parts.append(f"ended by itself at {(process.ended_ns or 0) / 1e6:.0f} ms with {how}")
+    return ", ".join([*parts, f"printed {sum(process.printed)} bytes"])
 
 
-def _amount(sent: dict[str, Any]) -> str:
-    return f"{sent['packets']} packets, {sent['payload_bytes'] / 1e3:.1f} kB of payload"
+def _amount(sent: SentData) -> str:
+    return f"{sent.packets} packets, {sent.payload_bytes / 1e3:.1f} kB of payload"
 
 
-def _conversation(entry: dict[str, Any], data: str) -> str:
-    protocol = PROTOCOLS.get(entry["protocol"], f"protocol {entry['protocol']}")
-    ports = (entry["sender_port"], entry["receiver_port"])
+def _conversation(conversation: Conversation, data: str | None) -> str:
+    protocol = PROTOCOLS.get(conversation.protocol, f"protocol {conversation.protocol}")
+    ports = (conversation.sender_port, conversation.receiver_port)
     port = ports[1] if data == CONNECTOR else ports[0]
     return f"{protocol} {ports[0]} to {ports[1]}" if port else protocol

@@ -16,7 +16,7 @@ from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
 from narrows.campaign.results import compute, current, metric_list
 from narrows.campaign.series import FlowRates, Throughput
-from narrows.campaign.store import CampaignFolder, read_json
+from narrows.campaign.store import CampaignFolder, as_run, read_json
 from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
 from narrows.documents.data import to_data
 from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
@@ -376,7 +376,7 @@ def _run(folder: Path, entry: CellEntry, rows: dict[str, dict[str, Row]], checke
     if (where / "run.json").exists():
         try:
             record = read_json(where / "run.json", "narrows/run/1")
-            if difference := integrity.difference(where, entry, record):
+            if difference := integrity.difference(where, entry, as_run(where, record)):
                 raise DataError(difference)
         except DataError as error:
             record, problem = None, str(error)

@@ -10,6 +10,8 @@ from narrows.analysis import attempts
 from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
+from narrows.documents.data import from_data
+from narrows.documents.run import Check
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.content import (
     Fact,
@@ -227,7 +229,8 @@ def _run_facts(run: Run) -> list[Fact]:
     checks = record.get("checks") or []
     if checks:
         bad = [str(c.get("name")) for c in checks if not c.get("ok")]
-        facts.append(("checks", count_in_words(checks) + (f" (failed: {', '.join(bad)})" if bad else "")))
+        counts = count_in_words(from_data(checks, list[Check]))
+        facts.append(("checks", counts + (f" (failed: {', '.join(bad)})" if bad else "")))
     ends = [p for p in record.get("processes") or [] if not p.get("expected", True)]
     if ends:
         facts.append(("ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from narrows.documents.data import from_data
+from narrows.documents.run import Clock
 from narrows.hosts import clocks
 from narrows.report import units
 from narrows.report.data import Campaign, Json, Run
@@ -88,7 +90,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
     elif clock.get("drift_ppb") is not None:
         text += f", drift {units.number(float(clock['drift_ppb']) / 1e3, 1)} ppm"
     result = [("clocks", text)]
-    ntp = clocks.against(clock)
+    ntp = clocks.against(from_data(clock, Clock))
     if ntp:
         result.append(("clocks by NTP", ntp))
     if has_only_ends(run):

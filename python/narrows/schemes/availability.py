@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 
+if TYPE_CHECKING:
+    from narrows.documents.agent import Facts
 
-def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
+
+def why_not(scheme: str, where: str, facts: Facts) -> str | None:
     """Why a scheme can't run on a plane of this machine; None if it can."""
     if scheme.startswith(BPF_PREFIX):
         if where == "simulate":
@@ -18,17 +21,15 @@ def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
     if where == "simulate":
         return "it is the kernel's code and needs a real kernel; use --where emulate"
     name = scheme.removeprefix(KERNEL_PREFIX)
-    offered = facts.get("congestion_controls") or []
-    if name in offered:
+    if name in facts.congestion_controls:
         return None
-    listed = ", ".join(offered) or "none"
+    listed = ", ".join(facts.congestion_controls) or "none"
     return (
-        f"this kernel ({facts.get('kernel', 'unknown')}) does not offer {name}; it offers {listed}"
+        f"this kernel ({facts.kernel or 'unknown'}) does not offer {name}; it offers {listed}"
         f" (if there is a module: modprobe tcp_{name})"
     )
 
 
-def no_rights(facts: dict[str, Any]) -> str | None:
+def no_rights(facts: Facts) -> str | None:
     """Why no BPF program can be loaded on this machine; None if they can."""
-    loading = facts.get("bpf") or {}
-    return None if loading.get("ok", True) else str(loading.get("why"))
+    return None if facts.bpf is None or facts.bpf.ok else str(facts.bpf.why)

@@ -16,6 +16,9 @@ from narrows.schemes.availability import why_not
 from narrows.schemes.status import status_of
 
 if TYPE_CHECKING:
+    from narrows.documents import agent
+
+if TYPE_CHECKING:
     from narrows.scenario.programs.manifest import Program
 
 #: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own, programs of others.
@@ -60,27 +63,28 @@ class SchemeInfo:
 class Machine:
     """The facts about this machine, and why it can't emulate (None if it can)."""
 
-    facts: dict[str, Any]
+    facts: agent.MachineFacts
     trouble: str | None
 
     @classmethod
     def here(cls) -> Machine:
         """Asks the agent."""
+        from narrows.documents.agent import MachineFacts
+
         try:
             facts = this_machine().doctor()
         except UnavailableError as error:
-            return cls({}, f"emulation is not possible here: {error}")
-        for key in ("namespaces", "packet_socket"):
-            fact = facts.get(key) or {}
-            if fact.get("ok") is False:
-                why = fact.get("why") or key + " are not permitted"
+            return cls(MachineFacts(), f"emulation is not possible here: {error}")
+        for name, fact in (("namespaces", facts.namespaces), ("packet sockets", facts.packet_socket)):
+            if fact is not None and not fact.ok:
+                why = fact.why or f"{name} are not permitted"
                 return cls(facts, f"emulation is not possible here: {why}; see narrows doctor")
         return cls(facts, None)
 
     @property
     def kernel_schemes(self) -> list[str]:
         """Names of the congestion controls that the kernel offers, in our words."""
-        return [KERNEL_PREFIX + name for name in self.facts.get("congestion_controls") or ()]
+        return [KERNEL_PREFIX + name for name in self.facts.congestion_controls]
 
 
 def list_schemes(machine: Machine | None = None) -> list[SchemeInfo]:
@@ -152,6 +156,6 @@ def describe_kernel(label: str, machine: Machine) -> SchemeInfo:
         () if missing else ("emulate",),
         status_of(label).word,
         f"{label.removeprefix(KERNEL_PREFIX)} of the running kernel",
-        f"Linux {machine.facts.get('kernel', 'unknown')}",
+        f"Linux {machine.facts.kernel or 'unknown'}",
         missing,
     )

@@ -1,0 +1,242 @@
+"""run.json: what ran, how it ended and how the run is judged (`narrows/run/1`), as the agent writes it
+(core/record/src/run.rs). Members that older records lack have defaults."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from msgspec import field
+
+from narrows.documents.agent import OscillatorOffset
+from narrows.documents.campaign import Reason
+from narrows.documents.data import Count, Integer, Number, Part
+
+FORMAT = "narrows/run/1"
+#: Outcomes of checks: what could not be decided is skipped, and never counted as holding.
+HOLDS, SKIPPED, FAILS = "ok", "skipped", "FAIL"
+
+
+class Check(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """A check of a record, or of a campaign."""
+
+    name: str
+    ok: bool
+    #: True if it could not be decided, so that `ok` does not imply that it holds.
+    skipped: bool = False
+    #: The finding, or the reason for skipping it.
+    detail: str
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return self.name.replace("_", " ")
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in one word."""
+        return FAILS if not self.ok else SKIPPED if self.skipped else HOLDS
+
+
+class CheckedCell(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """The findings about a record."""
+
+    cell: str = ""
+    ok: bool
+    checks: list[Check]
+    verdict: str | None = None
+    reasons: list[Reason] = field(default_factory=list)
+
+
+class CheckedCampaign(Part, frozen=True, kw_only=True):
+    """The findings about a campaign as a whole."""
+
+    campaign: str
+    checks: list[Check]
+
+
+class CheckReport(Part, frozen=True, kw_only=True):
+    """The answer of `narrows check --json`."""
+
+    format: str
+    ok: bool
+    cells: list[CheckedCell]
+    campaigns: list[CheckedCampaign]
+
+
+class Versions(Part, frozen=True, kw_only=True):
+    """The program that wrote the record."""
+
+    narrows: str | None = None
+    git: str | None = None
+
+
+class Clock(Part, frozen=True, kw_only=True):
+    """Agreement of the clocks at both ends."""
+
+    #: The receiver's clock less the sender's, and the bound of its error.
+    offset_ns: Integer = 0
+    error_ns: Count = 0
+    drift_ppb: Number | None = None
+    #: By direction, whether one-way delays vary by more than the error.
+    resolved: dict[str, bool] | None = None
+    #: The offset by the programs that keep both clocks.
+    by_ntp: OscillatorOffset | None = None
+
+
+class ReportPlan(Part, frozen=True, kw_only=True):
+    """How to read a metric from the output of a program, from its manifest."""
+
+    unit: str
+    better: str | None
+    what: str | None
+    side: str
+    #: `output`, `errors`, or the name of a file.
+    place: str = field(name="in")
+    json: str | None = None
+    ndjson: str | None = None
+    regex: str | None = None
+    combine: str
+    #: How values of several flows are combined; null if they are not.
+    flows: str | None = None
+
+
+class ProgramProcess(Part, frozen=True, kw_only=True):
+    """A process of a program under test; times since the start of the run."""
+
+    command: list[str] = field(default_factory=list)
+    version: str | None = None
+    started_ns: Integer | None = None
+    ready_ns: Integer | None = None
+    ended_ns: Integer | None = None
+    exit: Integer | None = None
+    signal: Integer | None = None
+    killed: bool = False
+    stopped: bool = False
+    #: Bytes printed and kept, of standard output and standard error.
+    printed: tuple[Count, Count] = (0, 0)
+    kept: tuple[Count, Count] = (0, 0)
+
+
+class SentData(Part, frozen=True, kw_only=True):
+    """The packets that one host of a program has sent."""
+
+    packets: Count
+    payload_bytes: Count
+
+
+class Conversation(Part, frozen=True, kw_only=True):
+    """A protocol and a pair of ports between the hosts of a program."""
+
+    protocol: Count
+    sender_port: Count
+    receiver_port: Count
+
+
+class ProgramTraffic(Part, frozen=True, kw_only=True):
+    """The packets between the hosts of a program."""
+
+    sender: SentData
+    receiver: SentData
+    conversations: list[Conversation]
+
+
+class ProgramRun(Part, frozen=True, kw_only=True):
+    """The program of a flow (drivers/cell/src/program_reports.rs)."""
+
+    name: str
+    #: The side that sends data.
+    data: str | None = None
+    reports: dict[str, ReportPlan] | None = None
+    first_data_ns: Integer | None = None
+    traffic: ProgramTraffic | None = None
+    listener: ProgramProcess | None = None
+    connector: ProgramProcess | None = None
+
+
+class Flow(Part, frozen=True, kw_only=True):
+    """A flow: what ran and what its endpoints counted."""
+
+    flow: Count
+    scheme: str = ""
+    background: bool = False
+    program: ProgramRun | None = None
+
+    @property
+    def reports(self) -> dict[str, ReportPlan]:
+        """The metrics that its program reports."""
+        return (self.program and self.program.reports) or {}
+
+    @property
+    def program_name(self) -> str:
+        """The name of its program; empty if it has none."""
+        return self.program.name if self.program else ""
+
+    def process(self, side: str) -> ProgramProcess:
+        """The process of its program at the `listener` or the `connector`."""
+        sides = (self.program.listener, self.program.connector) if self.program else (None, None)
+        return sides[side == "connector"] or ProgramProcess()
+
+
+class Element(Part, frozen=True, kw_only=True):
+    """The counters of an element: in + copied = out + dropped + held."""
+
+    name: str
+    kind: str
+    in_packets: Count
+    out_packets: Count
+    out_bytes: Count
+    dropped_packets: Count
+    held_packets: Count
+
+
+class Lateness(Part, frozen=True, kw_only=True):
+    """The lateness with which packets were released after the model's time."""
+
+    packets: Count = 0
+    p50_ns: Count = 0
+    p99_ns: Count = 0
+    p999_ns: Count = 0
+    max_ns: Count = 0
+
+
+class Cpu(Part, frozen=True, kw_only=True):
+    """Shares of processor time during the run."""
+
+    busy_ratio: Number | None = None
+    stolen_ratio: Number | None = None
+
+
+class PantheonNumbers(Part, frozen=True, kw_only=True):
+    """The numbers of Pantheon about a run that it measured."""
+
+    text: str | None = None
+
+
+class RunRecord(Part, frozen=True, kw_only=True):
+    """The document run.json."""
+
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"cell"})
+
+    format: str
+    #: The cell as it was given to the agent.
+    cell: dict[str, Any] = field(default_factory=dict)
+    #: `simulate`, `emulate`, `hosts`, or `import` of a run that others measured.
+    plane: str | None = None
+    versions: Versions | None = None
+    #: By the wall clock, if the run depended on one.
+    started_at: str | None = None
+    ended_at: str | None = None
+    clock: Clock = Clock()
+    flows: list[Flow] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
+    lateness: Lateness | None = None
+    cpu: Cpu | None = None
+    verdict: str | None = None
+    reasons: list[Reason] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    pantheon: PantheonNumbers | None = None
+
+    @property
+    def title(self) -> str:
+        """The cell in a few words."""
+        return f"{self.cell['id']}: {self.cell['scheme']}, run {self.cell['run']}"
