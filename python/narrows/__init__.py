@@ -34,7 +34,7 @@ __all__ = [
     "plot", "query", "run",
 ]  # fmt: skip
 
-#: The public names, each with the module that has it.
+#: The public names, each with the module that defines it.
 _HOMES = {
     "Campaign": "api.campaign",
     "Comparison": "api.looking",
@@ -50,7 +50,8 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # or every name would be one of the package for type checkers
+# Without the `else`, type checkers would accept any name as an attribute of the package.
+if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

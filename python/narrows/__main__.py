@@ -1,4 +1,4 @@
-"""`python -m narrows`: the program where its script is not on the path."""
+"""`python -m narrows`: runs the program where its script is not on the PATH."""
 
 from narrows.cli import main
 

@@ -2,7 +2,7 @@
 
 Emulated cells of a second each, with two flows of kernel TCP, at rates that double until a run's verdict is
 no longer `ok`, and then between the last two: the real emulator, and the verdicts of all runs. The simulator
-carries a fixed cell on one processor. All together takes about ten seconds.
+runs a fixed cell on one processor. The whole measurement takes about ten seconds.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from narrows.scenario.quantity import show
 
 #: First rate in Mbit/s; where it is too much, less is tried.
 FIRST, LEAST, MOST = 100, 5, 12_800
-#: Seconds of a run: as few as leave TCP a good part at the full rate.
+#: Seconds of a run: the minimum that leaves TCP a good part at the full rate.
 RUN_S = 1
-#: Seconds after which no more runs are begun; each takes its length, and as long as setting up takes.
+#: Seconds after which no more runs are started; each takes its duration and a set-up of similar length.
 UNTIL_S = 8.0
-#: Two rates that are closer than this are not told apart by runs of a second.
+#: Runs of a second cannot distinguish two rates that are closer than this.
 CLOSE = 1.3
-#: Share of the processors that a hypervisor takes from which on it is reported.
+#: Steal time of a hypervisor above this share of the processors is reported.
 STOLEN = 0.02
 
 _PATH = "path: {{forward: [{{rate: {rate}, queue: {{droptail: {queue}}}}}, {{delay: {delay}}}]}}"
@@ -109,7 +109,7 @@ def emulator(agent: Location, told: Callable[[str], None]) -> list[EmulatedRun]:
 
 
 def _next(good: float | None, bad: float | None, tried: list[float]) -> float | None:
-    """The rate to try next in Mbit/s; None when enough is known."""
+    """The next rate to try in Mbit/s; None when the result is precise enough."""
     if bad is None:
         rate = 2 * (good or FIRST / 2)
         return rate if rate <= MOST else None

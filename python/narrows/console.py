@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-#: Width of tables that are not printed on a terminal, so that no line is folded in a log.
+#: Width of tables outside a terminal, so that no line is wrapped in a log.
 WIDTH_OF_FILES = 200
 
 
@@ -28,7 +28,7 @@ def stderr_console() -> Console:
 def _console(terminal: bool, *, stderr: bool) -> Console:
     from rich.console import Console
 
-    # Labels, reasons and names of files are printed literally: "[red]" and ":x:" mean nothing in them.
+    # Labels, reasons and file names are printed literally: "[red]" and ":x:" have no special meaning in them.
     # The library itself honours COLUMNS.
     width = None if terminal or os.environ.get("COLUMNS", "").isdecimal() else WIDTH_OF_FILES
     # In a notebook, rich would print every line as a separate page.
@@ -38,12 +38,12 @@ def _console(terminal: bool, *, stderr: bool) -> Console:
 
 
 def say(text: str) -> None:
-    """A message on standard error."""
+    """Prints a message on standard error."""
     stderr_console().print(text, soft_wrap=True)
 
 
 def table(*titles: str, whole: Collection[str] = (), right: Collection[str] = (), **how: Any) -> Table:
-    """A table without lines; columns named in `whole` are never folded, those in `right` are flush right."""
+    """A table without lines; columns in `whole` are never wrapped, those in `right` are right-aligned."""
     from rich.table import Table
 
     made = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")

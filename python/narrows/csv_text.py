@@ -1,8 +1,7 @@
-"""CSV that spreadsheets can open: no text of a file becomes a formula.
+"""CSV that spreadsheets can open safely: no text becomes a formula.
 
-A field that begins with `=`, `+`, `-`, `@`, a tab or a line break is computed by spreadsheets, and may call
-programs there. Such a field has an apostrophe in front, which they take for "this is text". Numbers stay as
-they are.
+Spreadsheets evaluate a field that begins with `=`, `+`, `-`, `@`, a tab or a line break, and such a formula
+may call programs. Such a field is preceded by an apostrophe, which marks text. Numbers stay unchanged.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ class Rows:
 
 
 class _Lines:
-    """Ends rows with a line feed. The library quotes only the line breaks that it ends rows with itself, and
-    a carriage return has to be quoted, too."""
+    """Ends rows with a line feed. The library quotes only the line breaks that it writes itself, and a
+    carriage return must be quoted, too.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ class _Lines:
 
 
 def neutralise(value: object) -> object:
-    """The value of a field as no spreadsheet computes it."""
+    """The value of a field in a form that no spreadsheet evaluates."""
     if isinstance(value, str) and value.startswith(_FORMULAS) and not _is_number(value):
         return f"'{value}"
     return value

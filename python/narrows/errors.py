@@ -1,7 +1,7 @@
 """The kinds of failures, each with its exit code on the command line.
 
-Every message is one sentence that a user can act on; the command line prints it as it stands and
-never a traceback.
+Every message is one sentence that tells the user what to do; the command line prints it unchanged and without
+a traceback.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class NarrowsError(Exception):
 
 
 class UsageError(NarrowsError):
-    """The command was called in a way that makes no sense."""
+    """The command was called incorrectly."""
 
     exit_code = EXIT_USAGE
 
 
 class ProgramError(NarrowsError):
-    """A program of the user's can't be started; exit codes are those of shells."""
+    """A user's program can't be started; exit codes are those of shells."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -41,19 +41,19 @@ class ProgramError(NarrowsError):
 
 
 class DataError(NarrowsError):
-    """A file or folder that does not hold what it should."""
+    """A file or folder does not have the expected content."""
 
     exit_code = EXIT_BAD_INPUT
 
 
 class UnavailableError(NarrowsError):
-    """This machine can't do what was asked; the message says what would help."""
+    """This machine can't do what was requested; the message names the remedy."""
 
     exit_code = EXIT_CANNOT_HERE
 
 
 class Interrupted(NarrowsError):  # noqa: N818 - it is not an error of anybody
-    """The user (or the system) asked to stop; everything finished so far is kept."""
+    """The user (or the system) requested a stop; everything finished so far is kept."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class Problem:
     position: str
     key: str
     text: str
-    #: True if not the words are wrong but a file that they name, or its content.
+    #: True if the problem is not in the text but in a file that it names.
     is_of_file: bool = False
 
     def __str__(self) -> str:
@@ -76,13 +76,13 @@ class Problem:
 
 
 class ScenarioError(DataError):
-    """A scenario that can't be run, with everything that is wrong in it."""
+    """A scenario that can't be run, with all problems in it."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
         if problems and all(item.position.startswith("--") and not item.is_of_file for item in problems):
-            # Not the file is wrong: the command was called with options that make no sense.
+            # The problem is not in the file: the options of the command are invalid.
             self.exit_code = EXIT_USAGE
 
 
@@ -97,24 +97,25 @@ def reason(error: OSError) -> str:
 
 #: Errors of the system that are not about the path that they name.
 _OUT_OF = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EROFS)
-#: Those that writing into a file that is open, or reading from it, can meet. Sockets name no path either.
+#: Errors of reading from and writing to open files. Sockets name no path either.
 _OF_OPEN_FILES = (*_OUT_OF, errno.EFBIG)
 _LONGEST_SHOWN = 200
 
 
-#: Words of libraries whose memory, mappings or threads the system refused.
+#: Messages of libraries whose memory, mappings or threads the system refused.
 _NO_MEMORY = ("cannot allocate memory", "can't start new thread", "failed to map segment", "out of memory")
 
 
 def refused_path(error: Exception) -> NarrowsError | None:
     """An unforeseen refusal of the system, in one sentence; None for all other errors. Names that are too
-    long, loops of links, folders without permission and a lack of memory can be met anywhere."""
+    long, loops of links, missing permissions and a lack of memory can occur anywhere.
+    """
     if any(words in str(error).lower() for words in _NO_MEMORY) or isinstance(error, MemoryError):
         return NarrowsError("memory ran out; allow more (ulimit -v), or ask for less at once")
     if not isinstance(error, OSError) or error.strerror is None:
         return None
     if error.filename is None:
-        # Writing into a file that is open names none: its disk is full.
+        # Errors of writing to an open file name no path: its disk is full.
         if error.errno not in _OF_OPEN_FILES:
             return None
         return NarrowsError(f"a file can't be written or read: {reason(error)}")

@@ -1,10 +1,10 @@
-"""Libraries that a part of the package needs, and the extra of `pip` that brings each."""
+"""Optional libraries, and the `pip` extra that installs each."""
 
 from __future__ import annotations
 
 from narrows.errors import NarrowsError, UnavailableError
 
-#: By the name under which a library is imported.
+#: Keyed by import name.
 EXTRAS = {
     "distributed": "dask",
     "matplotlib": "plot",
@@ -16,7 +16,7 @@ EXTRAS = {
 
 
 def missing_library(error: BaseException) -> NarrowsError | None:
-    """A library that was not found, with what to install, in one sentence; None for all other errors."""
+    """A missing library, with the command that installs it, in one sentence; None for all other errors."""
     if not isinstance(error, ModuleNotFoundError):
         return None
     library = (error.name or "").partition(".")[0]

@@ -1,4 +1,4 @@
-"""Files of users that are read whole, the paths by which they are named, and the files that are shipped."""
+"""Files that are read whole, their paths as users write them, and the shipped files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from typing import Any
 from narrows.errors import DataError, reason
 from narrows.text import shorten
 
-#: A trace of hours, or the largest network that is published, has some megabytes; a larger one
-#: was named by mistake.
+#: A trace of hours, or the largest published network, has some megabytes; a larger file was named by mistake.
 MOST_BYTES = 200_000_000
-#: Origins of what is found by name.
+#: Origins of items found by name.
 SHIPPED, USERS = "shipped", "yours"
 #: The first bytes of compressed files.
 _COMPRESSED = {
@@ -26,18 +25,19 @@ _COMPRESSED = {
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
 }
-#: Usual endings of their names.
+#: Usual suffixes of their names.
 COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 _IRREGULAR = "is not a regular file; save its content in a file and name that"
 
 
 def open_regular(path: Path) -> BufferedReader:
     """Opens a regular file for reading. Anything else (a pipe, a socket, a device, a folder) might block,
-    never end or act when it is opened: it is refused unopened, with an `OSError`."""
+    never end, or have side effects when opened: it is refused unopened, with an `OSError`.
+    """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise _irregular(path, mode)
-    # It may have been replaced since, and some files of /proc are regular by name only.
+    # The file may have been replaced since, and some files of /proc are regular in name only.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     stream = os.fdopen(handle, "rb")
     mode = os.fstat(handle).st_mode
@@ -59,7 +59,8 @@ class IrregularFileError(OSError):
 
 def require_regular(path: Path) -> None:
     """Raises `OSError` unless this is a regular file that can be opened: for libraries that open files by
-    their names."""
+    name.
+    """
     open_regular(path).close()
 
 
@@ -81,7 +82,8 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     """The content of a regular file of at most `most` bytes; raises `DataError`, without the path, if it
-    can't be read or be `what`. Anything else of its name (a pipe, a device) might block, or never end."""
+    can't be read or be `what`. Another kind of file (a pipe, a device) might block, or never end.
+    """
     try:
         return read_bytes(path, most)
     except IsADirectoryError:
@@ -99,8 +101,9 @@ def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
 
 
 def compression_of(path: Path) -> str | None:
-    """How a regular file is compressed, by its first bytes: gzip, bzip2, xz, zstd, or None. Raises
-    `DataError`, without the path, if it can't be read."""
+    """The compression of a regular file, by its first bytes: gzip, bzip2, xz, zstd, or None. Raises
+    `DataError`, without the path, if it can't be read.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise DataError(_IRREGULAR)
@@ -115,9 +118,10 @@ def _form_of(content: bytes) -> str | None:
 
 
 def read_decompressed(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
-    """The content of a file as `read_whole` returns it, decompressed if it is gzip, bzip2, xz or zstd (which
-    its first bytes say, not its name). Raises `DataError`, without the path, also where the compressed data
-    are damaged or cut off, or hold more than `most` bytes."""
+    """The content of a file as in `read_whole`, decompressed if its first bytes (not its name) identify gzip,
+    bzip2, xz or zstd. Raises `DataError`, without the path, also if the compressed data are damaged,
+    truncated, or longer than `most` bytes when decompressed.
+    """
     content = read_whole(path, what, most)
     form = _form_of(content)
     return content if form is None else _decompress(content, form, what, most)
@@ -129,7 +133,7 @@ def _decompress(content: bytes, form: str, what: str, most: int) -> bytes:
 
     try:
         with _decompressor(content, form) as stream:
-            # The reader decompresses no more than it is asked for: a small file may hold many gigabytes.
+            # The reader decompresses only the requested amount: a small file may expand to many gigabytes.
             plain: bytes = stream.read(most + 1)
     except EOFError:
         raise DataError(f"is {form} and cut off: it ends within its compressed data") from None
@@ -180,8 +184,9 @@ def unreadable(error: OSError) -> DataError:
 
 
 def named_path(text: str, base: Path) -> Path:
-    """The path that a user calls `text`, relative to `base`; `~` is a home folder. Nothing need be there, but
-    raises `DataError`, with the text, for what can be no path here."""
+    """The path for the user's `text`, relative to `base`; `~` is a home folder. The path need not exist;
+    raises `DataError`, with the text, if it can't be a path here.
+    """
     try:
         path = base / Path(text).expanduser()
         mode = path.stat().st_mode
@@ -202,7 +207,8 @@ def read_packaged(path: Path) -> Any:
     """The content of a YAML file that is part of a package."""
     import yaml
 
-    # The same in C, which is ten times as fast; a build of the library without it reads the same.
+    # The C implementation, which is ten times as fast; a build of the library without it reads the same
+    # files.
     return yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
@@ -217,13 +223,13 @@ def data_folder() -> Path:
 
 
 def _users(variable: str, usual: str) -> Path:
-    # An empty or relative value is to be ignored: XDG Base Directory Specification.
+    # Empty and relative values must be ignored: XDG Base Directory Specification.
     folder = Path(os.environ.get(variable, ""))
     return (folder if folder.is_absolute() else home_folder() / usual) / "narrows"
 
 
 def home_folder() -> Path:
-    """The user's home folder; one that does not exist for users without any."""
+    """The user's home folder; a folder that does not exist if the user has none."""
     try:
         return Path.home()
     except RuntimeError:
@@ -247,7 +253,7 @@ def shipped_labs() -> Path | None:
 
 @dataclass(frozen=True)
 class Found:
-    """A manifest or a laboratory in a folder of the user or a shipped one, which need not be right."""
+    """A manifest or a laboratory in a folder of the user or a shipped one; it may be invalid."""
 
     name: str
     path: Path
@@ -257,7 +263,7 @@ class Found:
 def by_name(
     users: Path, shipped: Path | None, entries: Callable[[Path], Iterable[tuple[str, Path]]]
 ) -> list[Found]:
-    """The entries of both folders by name; one of the user hides a shipped one of the same name."""
+    """The entries of both folders by name; a user's entry hides a shipped one of the same name."""
     result: dict[str, Found] = {}
     for origin, folder in ((USERS, users), (SHIPPED, shipped)):
         if folder is not None and folder.is_dir():
@@ -267,7 +273,7 @@ def by_name(
 
 
 def _find_shipped(name: str) -> Path | None:
-    """A folder of the source tree, or what the package has of it."""
+    """A folder of the source tree, or its copy in the package."""
     package = Path(__file__).resolve().parent
     tree = package.parent.parent
     if (tree / "pyproject.toml").is_file() and (tree / name).is_dir():

@@ -1,4 +1,4 @@
-"""The folder that an import or an export writes: as it was until everything is complete."""
+"""The output folder of an import or an export: unchanged until everything is complete."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 from narrows.errors import NarrowsError, UsageError, reason
 
-#: The folder that is not complete yet, inside a folder that was there already. A killed command may leave it.
+#: The incomplete folder, inside a folder that existed before. A killed command may leave it.
 _PARTIAL = ".narrows.partial"
 
 
 @contextmanager
 def fill(target: Path, last: str) -> Iterator[Path]:
-    """A folder to write into, whose content is in `target` when the block has ended well.
+    """A folder to write into, whose content appears in `target` when the block has succeeded.
 
-    A folder that does not exist appears complete. An empty one is kept, since it may be a link, a mount
-    or where the command runs: everything moves into it, `last` as the last.
+    A folder that does not exist appears complete. An empty one is kept, since it may be a link, a mount or
+    the current folder: everything is moved into it, with `last` as the last item.
     """
     partial = None
     try:
@@ -43,7 +43,7 @@ def fill(target: Path, last: str) -> Iterator[Path]:
 
 
 def _check(target: Path, place: Path) -> None:
-    # A path that was followed to its end is a link only if links lead in a circle.
+    # A fully resolved path is a link only if links form a cycle.
     if place.is_symlink() or (place.exists() and not place.is_dir()):
         raise UsageError(f"{target} exists and is not a folder; choose another name with -o")
     if place.exists() and any(path.name != _PARTIAL for path in place.iterdir()):
@@ -51,7 +51,7 @@ def _check(target: Path, place: Path) -> None:
 
 
 def _move(partial: Path, place: Path, last: str) -> None:
-    """All of it or nothing, unless the command is killed meanwhile: `last` is then missing."""
+    """Moves all or nothing, unless the command is killed meanwhile: `last` is then missing."""
     moved: list[Path] = []
     try:
         for name in sorted((path.name for path in partial.iterdir()), key=lambda name: (name == last, name)):

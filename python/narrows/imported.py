@@ -1,8 +1,9 @@
-"""Runs that others made: their plane, and the names of their schemes.
+"""Imported runs: their plane, and the names of their schemes.
 
-A scheme of an imported run is named after the tool and what it ran: `iperf3:cubic` is the kernel's CUBIC as
-iperf3 reports it, `pantheon:cubic` what Pantheon's wrapper started. It looks like ours of that name in
-figures, and has none of Narrows' marks."""
+A scheme of an imported run is named after the tool and the scheme that it ran: `iperf3:cubic` is the kernel's
+CUBIC as reported by iperf3, `pantheon:cubic` the scheme that Pantheon's wrapper started. In figures it has
+the style of our scheme of that name, but no status marks.
+"""
 
 from __future__ import annotations
 

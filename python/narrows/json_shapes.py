@@ -1,6 +1,6 @@
-"""Shapes of JSON documents, checked where they come in.
+"""Shapes of JSON documents, checked on arrival.
 
-A shape takes a value and raises `ShapeError` if the value has another one. Members that no reader here uses
+A shape is a function that raises `ShapeError` if a value does not match it. Members that no reader here uses
 may be anything.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from narrows.text import has_hidden, is_text
 
-#: Takes a value and the words that lead to it.
+#: Takes a value and the words that describe its path.
 Shape = Callable[[Any, str], None]
 
 _MOST = 2**63
@@ -25,7 +25,7 @@ class ShapeError(Exception):
 
 
 def scalar(fits: Callable[[Any], bool], words: str) -> Shape:
-    """A single value that fits; `words` say what it should be."""
+    """A single value that satisfies `fits`; `words` describe the expectation."""
 
     def shape(value: Any, at: str) -> None:
         if not fits(value):
@@ -39,7 +39,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    # Neither infinities nor what is not a number are less.
+    # This also excludes infinities and NaN.
     return _is_integer(value) or (isinstance(value, float) and abs(value) < _MOST)
 
 
@@ -51,7 +51,7 @@ def _is_lines(value: Any) -> bool:
 
 
 OBJECT = scalar(lambda value: isinstance(value, dict), "an object")
-#: Kinds of single values, and of what is not looked into.
+#: Kinds of single values, and of values that are not validated.
 KINDS: dict[str, Shape] = {
     "integer": scalar(_is_integer, "a whole number"),
     "count": scalar(lambda value: _is_integer(value) and value >= 0, "a count"),
@@ -76,7 +76,7 @@ def nullable(inner: Shape) -> Shape:
 
 
 def list_of(inner: Shape) -> Shape:
-    """A list of these."""
+    """A list of these values."""
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, list):
@@ -88,7 +88,7 @@ def list_of(inner: Shape) -> Shape:
 
 
 def dict_of(key: Shape, inner: Shape) -> Shape:
-    """Any names of a kind, each with one of these."""
+    """A mapping from names of a kind to these values."""
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
@@ -101,7 +101,7 @@ def dict_of(key: Shape, inner: Shape) -> Shape:
 
 
 def record(members: dict[str, Shape], optional: dict[str, Shape]) -> Shape:
-    """An object with these members; optional ones may be left out."""
+    """An object with these members; optional ones may be absent."""
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
@@ -118,12 +118,13 @@ def record(members: dict[str, Shape], optional: dict[str, Shape]) -> Shape:
 
 
 def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
-    """The shapes that a file describes, each of `kinds` and those before it:
+    """The shapes that a file describes, each in terms of `kinds` and of earlier shapes:
 
-    "text", "text | null", ["text"] a list, {name = "text", "other?" = "text"} an object (?: may be left out),
-    {"<text>" = "count"} an object of any members of these kinds, "..." the members of another object.
+    "text", "text | null", ["text"] a list, {name = "text", "other?" = "text"} an object (? marks optional
+    members), {"<text>" = "count"} an object with any members of these kinds, "..." the members of another
+    object.
     """
-    # Commands that read results must be quick, and so do without YAML.
+    # Commands that read results must be quick, and so avoid YAML.
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     named = dict(kinds)
 

@@ -18,7 +18,7 @@ from narrows.errors import UnavailableError
 
 #: Time for the agent to clean up before it is killed.
 GRACE_S = 15.0
-#: An agent that says nothing for this long is taken for hung.
+#: An agent that prints nothing for this long is considered hung.
 SILENCE_S = {"emulate": 180.0}
 _SILENCE_S = 900.0
 
@@ -32,7 +32,7 @@ class CellOutcome:
     message: str = ""
     exit_code: int = 0
     seconds: float = 0.0
-    #: Of the files of a finished cell.
+    #: Facts about the files of a finished cell.
     digest: str | None = None
 
 
@@ -41,15 +41,15 @@ class CellRun:
     """One agent working on one cell. `stop` may be called from any thread."""
 
     location: Location
-    #: The plane, or `side-record`.
+    #: The agent's command: the plane, or `side-record`.
     command: str
     cell_file: Path
     out_dir: Path
     log_file: Path
     on_progress: Callable[[float], None]
-    #: The folder of the files that the cell names.
+    #: The folder that contains the files named by the cell.
     files: Path
-    #: More words of the command.
+    #: Additional arguments of the command.
     more: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,7 +71,7 @@ class CellRun:
             process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
 
     def run(self) -> CellOutcome:
-        """Runs the cell to its end."""
+        """Runs the cell until it ends."""
         started = time.monotonic()
         paths = ("--cell", self.cell_file, "--out", self.out_dir, "--files", self.files)
         words = (self.command, *map(str, paths), "--watch-stdin", *self.more)
@@ -97,7 +97,9 @@ class CellRun:
         return outcome
 
     def _follow(self, process: subprocess.Popen[bytes]) -> None:
-        """Reads the agent's lines until it closes its output, says nothing for too long, or must go."""
+        """Reads the agent's lines until it closes its output, stays silent for too long, or must be
+        stopped.
+        """
         assert process.stdout
         lines = Lines(process.stdout)
         heard = time.monotonic()

@@ -1,4 +1,4 @@
-"""The place of an agent, and how it is started and queried there.
+"""The location of an agent, and how to start and query it there.
 
 An agent gets a separate session and a pipe on its standard input. When this process dies, however it dies,
 the pipe closes and the agent stops and cleans up.
@@ -26,13 +26,13 @@ Kind = TypeVar("Kind")
 
 #: The version of the agent's command line that this package speaks.
 PROTOCOL = 1
-#: Rights under which agents can run, the best first.
+#: Rights under which agents can run, the most powerful first.
 ROOT, SUDO, USER = "root", "sudo", "user"
 #: Building and removing two virtual hosts and loading a BPF program takes two seconds on slow machines.
 ANSWER_S = 60.0
 #: Removing gigabytes from a slow disk takes a while.
 _REMOVE_S = 60.0
-#: Time for sudo to find out what a user may do; a server may have to be asked.
+#: Time for sudo to determine the user's rights; it may have to query a server.
 _SUDO_S = 30.0
 
 _PACKAGED = Path(__file__).resolve().parent.parent / "_bin" / "narrows-agent"
@@ -42,10 +42,10 @@ class Connection(Protocol):
     """A connection to another host (narrows.hosts.ssh)."""
 
     def start(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Starts a program there, with pipes as `subprocess.Popen` takes them."""
+        """Starts a program there, with pipes as in `subprocess.Popen`."""
 
     def run(self, script: str) -> subprocess.CompletedProcess[bytes]:
-        """Runs a line of POSIX shell there to its end."""
+        """Runs a line of POSIX shell there and waits for it."""
 
 
 def find_agent() -> Path:
@@ -72,11 +72,11 @@ class Location:
     """Where an agent runs: here, or on another host."""
 
     name: str
-    #: Words before the agent's arguments: perhaps sudo, and its path.
+    #: Words before the agent's arguments: its path, preceded by sudo if needed.
     prefix: list[str]
     #: `root`, `sudo` (root without a password) or `user`.
     rights: str
-    #: The connection, unless it is here.
+    #: The connection to the other host; None on this machine.
     ssh: Connection | None = None
 
     def start(
@@ -88,8 +88,8 @@ class Location:
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": stderr,
-            # A separate session: the kernel's scheduler gives the emulator its fair share, however busy the
-            # terminal that we run in.
+            # A separate session: the kernel's scheduler gives the emulator its fair share, however busy our
+            # terminal is.
             "start_new_session": True,
         }
         if self.ssh is not None:
@@ -138,18 +138,20 @@ class Location:
         return self.ask(MachineFacts, "doctor")
 
     def remove(self, folder: Path) -> None:
-        """Removes a folder here with what agents have written into it; what cannot be removed stays."""
+        """Removes a folder on this machine, including files that agents have written; leaves what cannot be
+        removed.
+        """
         assert self.ssh is None
         shutil.rmtree(folder, ignore_errors=True)
         if self.rights == SUDO and os.path.lexists(folder):
-            # It is root's, as everything is that agents write here.
+            # The folder belongs to root, as does everything that agents write here.
             words = [*self.prefix[:-1], "rm", "-rf", "--", str(folder.absolute())]
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 exit_code(words, _REMOVE_S)
 
 
 def _cannot_run(question: str, complaint: str, code: int) -> str:
-    """Why an agent gave no answer."""
+    """The error that explains why an agent gave no answer."""
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
     last = lines[-1] if lines else f"exit code {code}"
     low = complaint.lower()

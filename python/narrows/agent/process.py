@@ -1,16 +1,18 @@
-"""Ending programs that were started with pipes and may be root's."""
+"""Ends programs that were started with pipes and may belong to root."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
 
-#: A program that was killed ends within this time, unless it is stuck inside of the kernel.
+#: A killed program ends within this time, unless it is stuck inside the kernel.
 _DEATH_S = 10.0
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program that was started with pipes: it ends when its standard input does, or else is killed."""
+    """Ends a program that was started with pipes, by closing its standard input; kills it if that does not
+    suffice.
+    """
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with contextlib.suppress(OSError):
@@ -25,12 +27,15 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def kill(process: subprocess.Popen[bytes]) -> None:
     """Ends a program at once."""
-    with contextlib.suppress(PermissionError):  # behind sudo; the end of its pipes must do
+    # The program runs behind sudo; closing its pipes must suffice.
+    with contextlib.suppress(PermissionError):
         process.kill()
 
 
 def exit_code(words: list[str], seconds: float) -> int:
-    """Runs a program that may be root's, and which is left alone when it takes too long."""
+    """Runs a program that may belong to root, and returns its exit code; a program that takes too long is
+    left running.
+    """
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
     try:

@@ -1,5 +1,4 @@
-"""The answers of agents, checked where they come in: they may be those of another machine, which is broken or
-lies."""
+"""The answers of agents, checked on arrival: they may come from a machine that is broken or lies."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ _NO_REASON = "the agent failed without giving a reason"
 
 
 def parse(text: bytes) -> dict[str, Any] | None:
-    """A line of an agent, which is a JSON object; None if it is not."""
+    """Parses a line of an agent as a JSON object; returns None if it is not one."""
     try:
         result = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """A session with an agent: JSON lines on its standard input and output.
 
-It may run on another machine, so no line is waited for without limit, and none grows without limit.
+The agent may run on another machine, so every line has a time limit and a length limit.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Lines:
     def __init__(self, stream: IO[bytes], longest: int = LONGEST) -> None:
         self._stream = stream.fileno()
         self._longest = longest
-        #: Lines that are whole and were not taken yet, without their ends.
+        #: Complete lines that were not consumed yet, without line endings.
         self.whole: deque[bytes] = deque()
         self._rest = b""
         #: Set when the program has closed its output.
         self.ended = False
-        #: Set when a line has become longer than any that makes sense.
+        #: Set when a line exceeds the length limit.
         self.endless = False
 
     def read(self) -> None:
-        """Takes what has come; waits for something if nothing has."""
+        """Reads the available output; waits for some if there is none."""
         data = os.read(self._stream, 1 << 16)
         self.ended = not data
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -49,7 +49,7 @@ class Lines:
             self.endless = True
 
     def next(self, seconds: float) -> bytes | None:
-        """The next line; None if it is not whole within this time, or never will be."""
+        """The next line; None if it is not complete within this time, or the output has ended."""
         limit = time.monotonic() + seconds
         while not self.whole:
             ready, _, _ = select.select([self._stream], [], [], max(0.0, limit - time.monotonic()))
@@ -105,7 +105,7 @@ class Session:
             self.process.stdin.close()
 
     def end(self) -> None:
-        """Ends the agent, whatever it still has to say."""
+        """Ends the agent and discards its remaining output."""
         end(self.process)
 
     def _complaint(self) -> str:

@@ -1,1 +1,1 @@
-"""The summary per scheme, metrics and verdicts in words, tables for people."""
+"""Summaries per scheme, metrics and verdicts in words, and tables for people."""

@@ -1,6 +1,7 @@
-"""Attempts that failed and were made again, in words: a run that has succeeded at last does not hide them.
+"""Failed attempts that were repeated, in words: a run that finally succeeded does not hide them.
 
-`campaign.json` has them in each cell's `failures`; the failure that a cell was given up with is its `error`.
+`campaign.json` has them in the `failures` of each cell; the failure after which a cell was given up is its
+`error`.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from narrows.text import distinct_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: So many reasons of a scheme's failures, and so many of its runs, are named; the others are counted.
+#: This many reasons of a scheme's failures, and this many of its runs, are named; the others are counted.
 _NAMED = 3
 _RUNS = 8
 
 
 def to_document(results: Results, cells: Iterable[CellEntry]) -> dict[str, Any]:
-    """Results as `results.json` has them, with these attempts, which are not of the records and so not in
-    it."""
+    """The results as `results.json` has them, with these attempts, which come from campaign.json and not from
+    the records.
+    """
     attempts = [
         {
             "scheme": cell.scheme,
@@ -42,13 +44,14 @@ def to_document(results: Results, cells: Iterable[CellEntry]) -> dict[str, Any]:
 
 
 def count(cells: Iterable[CellEntry]) -> int:
-    """The number of such attempts."""
+    """The number of repeated attempts."""
     return sum(len(cell.failures) for cell in cells)
 
 
 def sentences(cells: Iterable[CellEntry], schemes: Sequence[str]) -> list[str]:
-    """One sentence for each scheme that has such attempts, in the order of `schemes`: how many, of which
-    runs, and why they failed."""
+    """One sentence for each scheme with repeated attempts, in the order of `schemes`: their number, the runs
+    concerned, and the reasons.
+    """
     place = {scheme: number for number, scheme in enumerate(schemes)}
     grouped: dict[tuple[str, bool], list[CellEntry]] = {}
     for cell in sorted(cells, key=lambda cell: (place.get(cell.scheme, len(place)), cell.run)):
@@ -58,7 +61,7 @@ def sentences(cells: Iterable[CellEntry], schemes: Sequence[str]) -> list[str]:
 
 
 def print_attempts(console: Console, campaigns: Sequence[tuple[Path, Results, Iterable[CellEntry]]]) -> None:
-    """These sentences for campaigns, each with its folder, its results and its cells."""
+    """Prints these sentences for campaigns, each given by its folder, its results and its cells."""
     names = distinct_names([path.resolve() for path, _, _ in campaigns])
     for name, (_, results, cells) in zip(names, campaigns, strict=True):
         before = f"{name}: " if len(campaigns) > 1 else ""

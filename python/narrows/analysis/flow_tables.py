@@ -1,4 +1,4 @@
-"""Tables of flows, of what they carry, and of links, for the terminal: medians over valid runs."""
+"""Tables of flows, of their traffic, and of links, for the terminal: medians over valid runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PER_FLOW = (
 )
 #: Metrics of several flows together.
 SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
-#: Of these the first that any run has an answer to.
+#: The first of these metrics that has a value in any run is shown.
 CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
 #: Metrics of flows that send frames of video, our schemes and programs alike.
 OF_FRAMES = (
@@ -63,8 +63,9 @@ def _print_lines(
     metrics: Metrics,
     more: Sequence[tuple[Column, Sequence[str]]] = (),
 ) -> None:
-    """A table with the first cells of each row, its metrics with their spread where there is room, and more
-    columns with their cells."""
+    """Prints a table with the first cells of each row, its metrics (with their spread where there is room),
+    and more columns with their cells.
+    """
 
     def make(spreads: int) -> FittedTable:
         made = FittedTable(
@@ -80,7 +81,7 @@ def _print_lines(
 
 
 def print_flows(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
-    """The table per scheme and flow; the resolved scenario tells the values of a matrix apart."""
+    """Prints the table per scheme and flow; the resolved scenario supplies the values of a matrix."""
     lines = [line for line in results.summary if line.flow != "all"]
     if not lines or all(line.flow == 1 for line in lines):
         return
@@ -103,7 +104,7 @@ def print_flows(console: Console, results: Results, scenarios: Sequence[Mapping[
 
 
 def print_sharing(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
-    """The table of several flows under test together; nothing where there is one."""
+    """Prints the table of several flows under test together; prints nothing for a single flow."""
     lines = [line for line in results.summary if line.flow == "all"]
     lines = [line for line in lines if line.metrics.get(SHARING[0])]
     if not lines:
@@ -128,13 +129,14 @@ def print_sharing(console: Console, results: Results, scenarios: Sequence[Mappin
 
 
 def print_frames(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
-    """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
-    sent."""
+    """Prints the table of video frames by scheme, and by flow if several flows are tested; prints nothing if
+    no frames were sent.
+    """
     _print_some(console, results, scenarios, OF_FRAMES, "freezes")
 
 
 def print_playback(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
-    """The same of films in players."""
+    """Prints the corresponding table of films in players."""
     _print_some(console, results, scenarios, OF_PLAYBACK, OF_PLAYBACK[0])
 
 
@@ -145,7 +147,7 @@ def _print_some(
     names: Sequence[str],
     of: str,
 ) -> None:
-    """A table of flows that have the metric `of`."""
+    """Prints a table of the flows that have the metric `of`."""
     lines = [line for line in results.summary if of in line.metrics]
     flows = [line for line in lines if line.flow != "all"]
     schemes = {line.scheme for line in lines}
@@ -163,7 +165,7 @@ def _print_some(
 
 
 def print_links(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
-    """The table per scheme and link, where the scenario asks for links."""
+    """Prints the table per scheme and link, if the scenario measures links."""
     lines = results.link_summary
     if not lines:
         return

@@ -1,4 +1,6 @@
-"""A run second by second, as iperf prints it with `-i`: what arrived of each flow in each interval."""
+"""A run second by second, like the output of `iperf -i`: the bytes of each flow that arrived in each
+interval.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from narrows.errors import DataError
 _BYTES = ((2**30, "GBytes"), (2**20, "MBytes"), (2**10, "KBytes"))
 _BITS = ((1e9, "Gbits/sec"), (1e6, "Mbits/sec"), (1e3, "Kbits/sec"))
 SUM = "SUM"
-#: More lines than anybody reads.
+#: A table with more lines is refused.
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What arrived of a flow (or of all, `SUM`) from `start_s` to `end_s`: bytes of IP packets."""
+    """The bytes of IP packets of a flow (or of all, `SUM`) that arrived from `start_s` to `end_s`."""
 
     flow: str
     label: str
@@ -29,7 +31,7 @@ class Interval:
 
     @property
     def bits_per_second(self) -> float:
-        """The rate in the interval, in bit/s; 0 for one without length."""
+        """The rate in the interval, in bit/s; 0 for an empty interval."""
         length = self.end_s - self.start_s
         return self.bytes * 8 / length if length > 0 else 0.0
 
@@ -46,11 +48,10 @@ class Interval:
 
 
 def intervals(path: Path, length_ns: int) -> list[Interval]:
-    """The intervals of all flows under test of a record, one after the other in time, with the sum where
-    there are several, and at the end the whole life of each.
+    """The intervals of all flows under test of a record, in order of time, with the sum if there are several
+    flows, and at the end one interval over the whole life of each.
 
-    `length_ns` is the length of an interval. A flow has lines from its start to its stop. Raises
-    `DataError` if the record has no bins of this length.
+    `length_ns` is the length of an interval.
     """
     from narrows.campaign.series import read_throughput
     from narrows.campaign.store import read_run
@@ -74,7 +75,7 @@ def _lines(flows: Sequence[dict[str, Any]], series: dict[int, Any], step: float)
     for flow in flows:
         number = int(flow["flow"])
         rates = series.get(number, ())
-        # What arrives after its stop is not the flow's any more.
+        # Bytes that arrive after the stop of a flow no longer count as its own.
         lives[number] = (flow["start_ns"] / 1e9, flow["stop_ns"] / 1e9, rates)
         most = max(most, len(rates))
     labels = {int(flow["flow"]): str(flow.get("label") or "") for flow in flows}
@@ -121,7 +122,7 @@ def in_iperfs_words(lines: Sequence[Interval]) -> list[str]:
 
 
 def _scale(value: float, units: Sequence[tuple[float, str]], plain: str) -> str:
-    """Three digits and the unit, as iperf has them."""
+    """Three digits and the unit, in iperf's notation."""
     scale, unit = next(((size, name) for size, name in units if value >= size), (1.0, plain))
     scaled = value / scale
     digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0

@@ -1,5 +1,6 @@
-"""Metrics for people: short heads of columns, numbers with four digits, amounts with their unit, and names by
-which a metric may be called on the command line."""
+"""Metrics for people: short column heads, numbers with four digits, amounts with their unit, and the names
+that the command line accepts for a metric.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from narrows.errors import UsageError
 from narrows.statistics.runs import spread_of
 from narrows.text import did_you_mean, shorten
 
-#: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
+#: The metrics of the summary, in the order of the columns; metrics that the core does not know are omitted.
 SUMMARY = (
     "throughput_bps",
     "delay_p95_ns",
@@ -19,12 +20,12 @@ SUMMARY = (
     "utilization_ratio",
     "jain_index",
 )
-#: The metrics of tables where nobody saw packets, as between hosts without a tunnel.
+#: The metrics of tables without packet observations, such as runs between hosts without a tunnel.
 ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
 
 NOT_AVAILABLE = "N/A"
 
-#: Heads that leave room for numbers; other metrics are called by their label.
+#: Short heads that leave room for numbers; other metrics use their label.
 _HEADS = {
     "throughput_bps": "thr",
     "goodput_bps": "goodput",
@@ -60,7 +61,7 @@ _HEADS = {
     "completion_p95_ns": "p95 FCT",
     "completion_mean_ns": "mean FCT",
 }
-#: Words that people use for a metric, besides its name, label and head.
+#: Words that people use for a metric, in addition to its name, label and head.
 _ALSO = {
     "throughput": "throughput_bps",
     "delay": "delay_p95_ns",
@@ -86,7 +87,7 @@ def unit_of(metric: Quantity) -> str:
 
 
 def has_packets(results: Results) -> bool:
-    """True if packets were seen in any run, or nothing tells that they were not."""
+    """True if packets were observed in any run, or the results do not say."""
     entries = [row.metrics for row in results.rows]
     return not entries or any(
         row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in entries
@@ -94,8 +95,7 @@ def has_packets(results: Results) -> bool:
 
 
 def find(metrics: Iterable[Metric], called: str) -> Metric:
-    """The metric that is called so: by name, label, head or a usual word. Raises `UsageError` with what was
-    meant."""
+    """Finds a metric by name, label, head or a usual word. Raises `UsageError` with suggestions."""
     known = {metric.name: metric for metric in metrics}
     words = {word: known[name] for word, name in _ALSO.items() if name in known}
     for name, metric in known.items():
@@ -122,8 +122,9 @@ def show_amount(value: float | None, metric: Quantity) -> str:
 
 
 def show_spread(summary: Statistics, metric: Quantity) -> str:
-    """What is known of the spread, for beside the median: `[11.2, 11.6]` is the 95 % interval of the median,
-    `11.2 to 11.6` the smallest and the largest of a few runs; empty for a single run."""
+    """The spread to be shown beside the median: `[11.2, 11.6]` is the 95 % interval of the median, `11.2 to
+    11.6` the smallest and the largest value of a few runs; empty for a single run.
+    """
     spread = spread_of(summary)
     if spread.kind == "identical":
         return "identical"
@@ -134,7 +135,7 @@ def show_spread(summary: Statistics, metric: Quantity) -> str:
 
 
 def four_digits(scaled: float) -> str:
-    """A number with at most four significant digits, and none cut off before the point."""
+    """A number with at most four significant digits; digits before the decimal point are never cut off."""
     if scaled == 0:
         return "0"
     digits = 3
@@ -146,7 +147,8 @@ def four_digits(scaled: float) -> str:
 
 
 def of_names(metrics: Iterable[Metric], wanted: Sequence[str]) -> list[Metric]:
-    """The metrics that have these names, in their order; those that the core does not know are
-    left out."""
+    """The metrics with these names, in the order of the names; names that the core does not know
+    are omitted.
+    """
     known = {metric.name: metric for metric in metrics}
     return [known[name] for name in wanted if name in known]

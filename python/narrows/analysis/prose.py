@@ -19,7 +19,7 @@ def network_in_words(scenario: Scenario) -> list[str]:
     width = max(8, *(len(name) for name, _ in links)) if links else 8
     lines = []
     for name, elements in links:
-        # Gates are there for the timeline, which is told below.
+        # Gates exist only for the timeline, which is described below.
         shown = (element for element in elements if element["kind"] != GATE)
         parts = " -> ".join(element_in_words(element, registry) for element in shown)
         lines.append(f"  {name:{width}}  {parts or 'nothing on the way'}")
@@ -46,7 +46,7 @@ def network_in_words(scenario: Scenario) -> list[str]:
 
 
 def flows_in_words(flows: list[dict[str, Any]]) -> str:
-    """`2, right -> left, starting at 0 s, 3 s`: where they go, when they start and what sets them apart."""
+    """`2, right -> left, starting at 0 s, 3 s`: routes, start times and differences of the flows."""
     parts = [str(len(flows))]
     ways = list(dict.fromkeys(f"{flow['from']} -> {flow['to']}" for flow in flows if "from" in flow))
     if ways:

@@ -34,15 +34,15 @@ from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, st
 from narrows.statistics.runs import spread_of
 from narrows.text import distinct_names
 
-#: Metrics that say how several flows share: without a value nobody misses them.
+#: Metrics of how several flows share: when they have no value, their columns are omitted silently.
 _OF_SEVERAL = ("jain_index",)
-#: Left out first where there is no room.
+#: These columns are omitted first when space is short.
 _RANKS = {"jain_index": 2, "utilization_ratio": 3, "retransmitted_ratio": 3, "goodput_bps": 4, "cov_10s": 4}
-#: The spread stands beside as many of the first metrics as there is room for.
+#: The spread is shown beside the first metrics, for as many as fit.
 _STATUS, _STATUS_RANK = "status", 9
-#: A note that holds for all of more rows than these does not name them.
+#: A note that concerns more rows than this does not name them.
 FEW_ROWS = 4
-#: Of more cells than these only those are listed that are not ok.
+#: With more cells than this, only cells that are not ok are listed.
 FEW_CELLS = 12
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
 
@@ -51,7 +51,7 @@ Metrics = Sequence[Metric]
 
 
 def column_of(metric: Metric) -> Column:
-    """The column of a metric: its short head with the unit below."""
+    """The column of a metric: its short head above the unit."""
     unit = unit_of(metric)
     head = f"{head_of(metric)}\n{unit}" if unit else head_of(metric)
     return Column(head, rank=_RANKS.get(metric.name, 1 if metric.name != "throughput_bps" else 0))
@@ -66,7 +66,7 @@ def _spread(summary: Statistics | None, metric: Metric) -> str:
 
 
 def beside(lines: Sequence[SummaryLine | LinkSummary | None], metric: Metric, *, spread: bool) -> list[str]:
-    """The cells of one column: medians below each other, with their spread on the right."""
+    """The cells of one column: medians below each other, each with its spread on the right."""
     result = [None if line is None else line.metrics.get(metric.name) for line in lines]
     spreads = [_spread(statistics, metric) if spread else "" for statistics in result]
     room = max(map(len, spreads), default=0)
@@ -125,7 +125,7 @@ def rows_by_label(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, Row]:
 
 
 def _names(campaigns: Sequence[Campaign], wheres: Sequence[str]) -> list[str]:
-    """The name of each campaign: its plane if that tells them apart, else its folder."""
+    """The name of each campaign: its plane if that is unique, else its folder."""
     if len(set(wheres)) == len(campaigns):
         return list(wheres)
     return distinct_names([path.resolve() for path, _ in campaigns])
@@ -134,8 +134,9 @@ def _names(campaigns: Sequence[Campaign], wheres: Sequence[str]) -> list[str]:
 def print_summary(
     console: Console, campaigns: Sequence[Campaign], wheres: Sequence[str] | None = None
 ) -> None:
-    """The table per scheme; of several campaigns their rows below each other, with the difference from the
-    first in percent."""
+    """Prints the table per scheme; several campaigns appear below each other, with the difference from the
+    first in percent.
+    """
     names = _names(campaigns, wheres or [""] * len(campaigns))
     seen = any(has_packets(results) for _, results in campaigns)
     usual = SUMMARY if seen else ENDS
@@ -181,8 +182,7 @@ def print_summary(
 
 
 def fit_spread(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
-    """The table with the spread beside as many metrics as there is room for without leaving out a column, and
-    their number."""
+    """The table with the spread beside as many metrics as fit without omitting a column, and their number."""
     room = width(console.file)
     for spreads in range(most, 0, -1):
         made = make(spreads)
@@ -208,7 +208,7 @@ def _table(
         *(column_of(metric) for metric in metrics),
         Column(_STATUS, "left", rank=_STATUS_RANK),
     )
-    # Schemes that are skipped everywhere have no row: a note says why.
+    # Schemes that are skipped in all campaigns have no row: a note gives the reason.
     shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
     lines = [_line(results, scheme) for scheme in shown for _, results in campaigns]
     columns = [beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
@@ -233,17 +233,17 @@ def _table(
 
 
 def name_columns(called: RowNames) -> list[Column]:
-    """The columns that name a row."""
+    """The columns that identify a row."""
     return [Column("scheme", "left"), *(Column(name, "left") for name in called.heads)]
 
 
 def name_cells(called: RowNames, label: str) -> list[str]:
-    """The cells that name a row; empty ones without a label."""
+    """The cells that identify a row; empty without a label."""
     return [called.scheme(label), *called.values(label)] if label else [""] * (1 + len(called.heads))
 
 
 def _print_shared(console: Console, called: RowNames) -> None:
-    """The values that all rows share, once above their table."""
+    """Prints the values that all rows share, once above their table."""
     if called.sentence:
         for text in fold(called.sentence, width(console.file)):
             console.print(text, soft_wrap=True)
@@ -276,8 +276,7 @@ def _has_value(metric: Metric, campaigns: Sequence[Campaign], schemes: Iterable[
 
 
 def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> list[str]:
-    """How the numbers are to be read, where one run does not say it all. So many of the metrics have their
-    spread beside them."""
+    """How to read the numbers when there are several runs; `spreads` of the metrics show their spread."""
     result = [
         line.metrics[metric.name]
         for _, results in campaigns
@@ -302,13 +301,13 @@ def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> l
 
 
 def _marks(statuses: Mapping[str, Sequence[Status]]) -> list[str]:
-    """The meaning of marks that call a scheme in question."""
+    """The meaning of the marks that question the status of a scheme."""
     marks = legend(status for result in statuses.values() for status in result if status.word == UNVERIFIED)
     return [f"{mark} {word}: {meaning}" for mark, word, meaning in marks]
 
 
 def _group(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
-    """One line per note, with all schemes that it holds for."""
+    """One line per note, with all schemes that it concerns."""
     schemes: dict[str, dict[str, None]] = {}
     for scheme, note in notes:
         schemes.setdefault(note, {})[scheme] = None
@@ -325,7 +324,7 @@ def _line(results: Results, scheme: str) -> SummaryLine | None:
 def _runs(results: Results, scheme: str, line: SummaryLine | None) -> Text:
     """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`."""
     if line is None:
-        # A scheme that this campaign did not ask for was not skipped.
+        # A scheme that this campaign did not request was not skipped.
         skipped = any(item.scheme == scheme for item in results.skipped)
         return Text("skipped" if skipped else "-")
     degraded = {row.run for row in results.rows if row.scheme == scheme and row.verdict == "degraded"}
@@ -336,7 +335,7 @@ def _runs(results: Results, scheme: str, line: SummaryLine | None) -> Text:
 
 
 def _notes(results: Results, scheme: str, metrics: Metrics) -> list[str]:
-    """Remarks on a row besides its numbers."""
+    """Remarks on a row in addition to its numbers."""
     line = _line(results, scheme)
     if line is None:
         reasons = [item.reason for item in results.skipped if item.scheme == scheme]
@@ -364,8 +363,9 @@ def _reason(results: Results, scheme: str, name: str) -> str | None:
 
 
 def print_cells(console: Console, cells: Sequence[CellEntry], few: int = FEW_CELLS) -> None:
-    """The verdict of each cell, with its reasons; of more than `few` those that are not ok, and how
-    many are."""
+    """Prints the verdict of each cell with its reasons; of more than `few` cells only those that are not ok,
+    and their number.
+    """
     rows = [(cell, *_explain(cell)) for cell in cells]
     if len(rows) > few:
         bad = [row for row in rows if row[1] != "ok"]
@@ -385,7 +385,7 @@ def print_cells(console: Console, cells: Sequence[CellEntry], few: int = FEW_CEL
 
 
 def _explain(cell: CellEntry) -> tuple[str, str]:
-    """Verdict of a cell, or its state, and why."""
+    """The verdict or state of a cell, with the reasons."""
     if cell.is_finished:
         return str(cell.verdict), " ".join(reason.text or "" for reason in cell.reasons)
     return cell.state, cell.error_message

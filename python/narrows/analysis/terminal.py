@@ -1,8 +1,8 @@
-"""Tables that fit the terminal they are in, and never cut a number or a name.
+"""Tables that fit the terminal and never truncate a number or a name.
 
-A column has a short head and a rank. Columns that do not fit are left out, the highest rank first, and a line
-below the table names them and says how to get them. Where the first column, usually a name, is what takes
-the room, it stands on a line of its own and the other columns below it; a last column of sentences is folded
+A column has a short head and a rank. Columns that do not fit are omitted, the highest rank first, and a line
+below the table names them and explains how to show them. Where the first column, usually a name, takes too
+much room, it has a separate line with the other columns below it; a last column of sentences is wrapped
 between words. Columns are aligned in all rows.
 """
 
@@ -24,22 +24,22 @@ from narrows.console import WIDTH_OF_FILES
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Between two columns.
+#: The gap between two columns.
 GAP = "  "
-#: What stands below a name on a line of its own.
+#: The indentation of cells below a name on a separate line.
 _INDENT = "  "
-#: A column of sentences gets at least so much room, or its sentences stand below their row.
+#: The smallest width of a column of sentences; below it, sentences appear below their row.
 _LEAST_FOLDED = 28
-#: A name may take so much of the width before it gets a line of its own.
+#: A name may take this share of the width before it gets a separate line.
 _MOST_FOR_NAMES = 0.5
-#: Below this nothing is arranged for: lines are longer than the terminal.
+#: Below this width the layout gives up: lines are longer than the terminal.
 NARROWEST = 40
 
 HOW = "a wider terminal (COLUMNS=160) or --json shows them"
 
 
 def width(stream: object = None) -> int:
-    """The columns that there are: `COLUMNS` if it is set, those of the terminal, or many in a file."""
+    """The width in columns: `COLUMNS` if set, else that of the terminal, or a large number for a file."""
     try:
         said = int(os.environ.get("COLUMNS", ""))
     except ValueError:
@@ -54,13 +54,14 @@ def width(stream: object = None) -> int:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its head (lines between newlines), its side, and when it is left out."""
+    """One column: its head (lines between newlines), its alignment, and its rank."""
 
     head: str
     align: Literal["left", "right"] = "right"
-    #: 0 is never left out; of the others the highest goes first, and of equal ones the last.
+    #: Columns of rank 0 are never omitted; of the others the highest rank goes first, and among equal ranks
+    #: the last column.
     rank: int = 0
-    #: A column of sentences, folded between words; only the last one can be.
+    #: A column of sentences, wrapped between words; only the last column can be one.
     folded: bool = False
 
 
@@ -78,7 +79,7 @@ class FittedTable:
         self.rows.append(([cell if isinstance(cell, Text) else Text(cell) for cell in cells], style))
 
     def lines(self, most: int) -> tuple[list[Text], list[str]]:
-        """The lines of the table in `most` columns of a terminal, and the heads of what was left out."""
+        """The lines of the table in a terminal of `most` columns, and the heads of the omitted columns."""
         shown = list(range(len(self.columns)))
         layout = self._layout(shown, most)
         while layout is None:
@@ -94,7 +95,7 @@ class FittedTable:
         return layout(), left_out
 
     def print(self, console: Console, how: str = HOW) -> list[str]:
-        """Prints the table, and returns the heads of what had to be left out; `how` says how to see it."""
+        """Prints the table, and returns the heads of the omitted columns; `how` explains how to show them."""
         lines, left_out = self.lines(width(console.file))
         for line in lines:
             console.print(line, soft_wrap=True)
@@ -106,7 +107,7 @@ class FittedTable:
     # -- layouts ---------------------------------------------------------------------------------
 
     def _layout(self, shown: Sequence[int], most: int) -> Callable[[], list[Text]] | None:
-        """The way in which these columns fit, if any does."""
+        """The layout in which these columns fit; None if none does."""
         widths = self._widths(shown)
         if _total(widths) <= most:
             return lambda: self._side_by_side(shown, widths)
@@ -119,7 +120,7 @@ class FittedTable:
         room = most - _total(widths[1:]) - len(GAP)
         names = sorted(cell_len(cells[shown[0]].plain) for cells, _ in self.rows)
         if room >= self._head_width(shown[0]) and names and names[(len(names) - 1) // 2] <= room:
-            # Half of the names fit: the others stand on the line above their numbers.
+            # Half of the names fit; the others get a separate line above their numbers.
             return lambda: self._side_by_side(shown, [room, *widths[1:]], most)
         if widths[0] > most * _MOST_FOR_NAMES and len(_INDENT) + _total(widths[1:]) <= most:
             return self._stack(shown, most)
@@ -148,7 +149,7 @@ class FittedTable:
     def _row(
         self, cells: Sequence[Text], shown: Sequence[int], widths: Sequence[int], style: str
     ) -> list[Text]:
-        """The lines of one row: more than one if its last cell is folded."""
+        """The lines of one row: several if its last cell is wrapped."""
         parts = [_fold_cell(cell, room) for cell, room in zip(cells, widths, strict=True)]
         return [
             self._line(
@@ -158,7 +159,7 @@ class FittedTable:
         ]
 
     def _stack(self, shown: Sequence[int], most: int) -> Callable[[], list[Text]]:
-        """The first column on lines of its own, the others below it; sentences below these if they must."""
+        """The first column on separate lines, the others below it; sentences below these if necessary."""
         first, rest = shown[0], list(shown[1:])
         below: int | None = None
         widths = self._widths(rest)
@@ -209,20 +210,21 @@ class FittedTable:
 
 
 def no_room(heads: Sequence[str], how: str = HOW) -> str:
-    """The sentence about columns that were left out."""
+    """The sentence about omitted columns."""
     return f"No room for {', '.join(heads)}: {how}."
 
 
 def fold(text: str, most: int) -> list[str]:
-    """A sentence in lines of at most `most` columns; a word that is longer stays whole, and so does a number
-    with the sign of per cent."""
+    """Wraps a sentence at `most` columns; keeps a longer word whole, and a number together with its percent
+    sign.
+    """
     joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
     lines = textwrap.wrap(joined, most, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] or [""]
 
 
 def _fold_cell(cell: Text, room: int) -> list[Text]:
-    """A cell in lines that fit, if it has spaces to be folded at."""
+    """Wraps a cell, if it has spaces at which it can be wrapped."""
     if cell_len(cell.plain) <= room:
         return [cell]
     return [Text(line, style=cell.style) for line in fold(cell.plain, room)]

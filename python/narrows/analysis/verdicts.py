@@ -1,4 +1,4 @@
-"""How many runs stand behind a number, what became of the others, and how far the number can be trusted."""
+"""The number of runs behind a number, the fate of the others, and the reliability of the number."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def runs_in_words(started: int, finished: int, valid: int, degraded: int = 0) ->
 
 
 def lateness_ns(records: Iterable[Mapping[str, Any]]) -> float:
-    """The time (ns) by which stamps of these runs may be off, from their run.json: the largest 99th
-    percentile of the emulator's lateness, by which runs are judged, or the largest bound of the clocks of two
-    hosts; 0 where time is simulated."""
+    """The time (ns) by which time stamps of these runs may be off, from their run.json: the largest 99th
+    percentile of the emulator's lateness, which also decides verdicts, or the largest bound of the clocks of
+    two hosts; 0 in simulation.
+    """
     values = [0.0]
     for record in records:
         values.append(float((record.get("lateness") or {}).get("p99_ns") or 0))
@@ -31,8 +32,9 @@ def lateness_ns(records: Iterable[Mapping[str, Any]]) -> float:
 
 
 def resolution(unit: str, value: float, late_ns: float, duration_ns: float) -> float:
-    """The difference that lateness alone can make to a number of this unit and size: that time itself for
-    times, for rates the share that it is of the run, and nothing for others."""
+    """The difference that lateness alone can cause in a number of this unit and size: for times that time
+    itself, for rates its share of the run, for others 0.
+    """
     if unit == "ns":
         return late_ns
     if unit == "bit/s" and duration_ns > 0:

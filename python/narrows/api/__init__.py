@@ -1,1 +1,1 @@
-"""The parts of the public interface, `import narrows`; they are reached through the package itself."""
+"""The parts of the public interface `import narrows`; use them through the package itself."""

@@ -1,4 +1,4 @@
-"""A campaign to compute with, as `narrows.load` and `narrows.run` return it."""
+"""A campaign for computations, as returned by `narrows.load` and `narrows.run`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def load(path: str | PathLike[str]) -> Campaign:
-    """The campaign in a folder. Only `campaign.json` is read now, everything else when it is asked for.
+    """Opens the campaign in a folder. Only `campaign.json` is read now, everything else on demand.
 
     Raises `narrows.NarrowsError` with one sentence if the folder holds no campaign, a damaged one, or one of
     a newer version.
@@ -33,8 +33,9 @@ def load(path: str | PathLike[str]) -> Campaign:
 
 
 def campaigns(folder: str | PathLike[str] = "results") -> list[Campaign]:
-    """All campaigns below a folder, the oldest first. Each that can't be read costs a warning with one
-    sentence, and is left out."""
+    """All campaigns below a folder, the oldest first. A campaign that can't be read is omitted with a warning
+    of one sentence.
+    """
     import warnings
 
     from narrows.campaign.gathering import gather
@@ -78,7 +79,7 @@ class Campaign:
 
     @property
     def plane(self) -> str:
-        """Where it ran: `simulate`, `emulate`, `hosts` or `import`."""
+        """The plane: `simulate`, `emulate`, `hosts` or `import`."""
         return str(self._folder.document.get("where", ""))
 
     @property
@@ -105,8 +106,9 @@ class Campaign:
 
     @property
     def schemes(self) -> list[str]:
-        """The rows of its tables: schemes, with the values of a matrix if there is one, in the order of the
-        scenario."""
+        """The rows of the tables: schemes, with the values of a matrix if there is one, in the order of the
+        scenario.
+        """
         listed = [str(row["label"]) for row in self.scenario["schemes"]]
         return listed + [
             label for label in dict.fromkeys(run.row for run in self.runs) if label not in listed
@@ -114,7 +116,7 @@ class Campaign:
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Schemes that could not run there, with the reason."""
+        """Schemes that could not run on this machine, with the reason."""
         from narrows.campaign.entries import read_skipped
 
         return {row.scheme: row.reason for row in read_skipped(self._folder.document)}
@@ -136,8 +138,9 @@ class Campaign:
         return _RunOf(self, self._folder.cell_dir(entry.id), entry)
 
     def run(self, run: str | int | Run, scheme: str | None = None) -> Run:
-        """One run: by the name of its cell (`"cubic-r1"`), or by its number and the scheme (which may be left
-        out where there is one). Raises `DataError` with the names there are."""
+        """One run: by the name of its cell (`"cubic-r1"`), or by its number and the scheme (optional if there
+        is only one). Raises `DataError` with the names that exist.
+        """
         if isinstance(run, Run):
             return run
         if isinstance(run, str):
@@ -161,8 +164,9 @@ class Campaign:
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """The verdict of each run by the name of its cell: `ok`, `degraded`, `invalid`; its state where it
-        has none: `failed`, `pending`."""
+        """The verdict of each run by the name of its cell: `ok`, `degraded`, `invalid`; without a verdict its
+        state: `failed`, `pending`.
+        """
         return {run.cell: run.verdict or run.state for run in self.runs}
 
     @property
@@ -194,7 +198,7 @@ class Campaign:
 
     @property
     def _computed(self) -> Results:
-        """The results; again if metrics were defined since they were made."""
+        """The results, computed again if metrics were defined in the meantime."""
         from narrows.campaign.own_metrics import list_registered
         from narrows.campaign.results import read
 
@@ -211,8 +215,9 @@ class Campaign:
     def results(self) -> pyarrow.Table:
         """A row per run and flow, and one per run for all flows (`flow` is null), as in `results.csv`:
         scenario, plane, scheme, run, seed, duration, keys of the matrix and parameters of schemes, the
-        verdict, and every metric in base units, metrics of your own included. Invalid runs are among them;
-        drop them before you compute."""
+        verdict, and every metric in base units, metrics of your own included. Invalid runs are included; drop
+        them before you compute.
+        """
         from narrows.campaign.results_file import table
 
         return table(self._computed)
@@ -249,13 +254,14 @@ class Campaign:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The metrics in results: `name`, `label`, `unit`, `definition`, `source`, `better` ...."""
+        """The metrics in the results: `name`, `label`, `unit`, `definition`, `source`, `better` ...."""
         return list(to_data(self._computed.metrics))
 
     @property
     def columns(self) -> list[dict[str, Any]]:
-        """The columns of results that set its runs apart, with `name`, `label`, `of` (matrix, derived, scheme
-        or transport), `key` and `unit`."""
+        """The columns of the results that distinguish its runs, with `name`, `label`, `of` (matrix, derived,
+        scheme or transport), `key` and `unit`.
+        """
         return list(to_data(self._computed.columns))
 
     @property
@@ -288,8 +294,7 @@ class Campaign:
     def packets(
         self, run: str | int | Run, flow: int | None = None, *, scheme: str | None = None, to: Frame = "arrow"
     ) -> Any:
-        """Every packet of a run, or of one of its flows; see `Run.packets`. `run` is what `Campaign.run`
-        takes."""
+        """Every packet of a run, or of one of its flows; see `Run.packets`. `run` is as in `Campaign.run`."""
         return self.run(run, scheme).table("packets", flow, to=to)
 
     @overload
@@ -338,7 +343,7 @@ class Campaign:
 
 
 class _RunOf(Run):
-    """A run of an opened campaign, with its numbers from the results."""
+    """A run of an opened campaign, with its metrics from the results."""
 
     def __init__(self, campaign: Campaign, path: Path, entry: CellEntry) -> None:
         super().__init__(path, entry)

@@ -1,4 +1,4 @@
-"""Comparing campaigns out of a program or notebook: `narrows.compare`."""
+"""Comparing campaigns from a program or notebook: `narrows.compare`."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Comparison:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The whole of it, as `narrows compare --json` prints it."""
+        """The whole comparison, as printed by `narrows compare --json`."""
         from narrows.documents.data import to_data
 
         return dict(to_data(self._document))
 
     @property
     def broken(self) -> list[dict[str, Any]]:
-        """The limits of `fail_on` that are broken."""
+        """The limits of `fail_on` that were exceeded."""
         return [limit for limit in self.document["limits"] if limit["broken"]]
 
     def markdown(self) -> str:
-        """As a table for a pull request."""
+        """The comparison as a table for a pull request."""
         from narrows.comparison.markdown import markdown
 
         return markdown(self._document)
@@ -68,13 +68,13 @@ def compare(
     margins: Sequence[str] = (),
     traces: bool | None = None,
 ) -> Comparison:
-    """Compares campaigns scheme by scheme, the first one as the base, or of one campaign its schemes.
+    """Compares campaigns scheme by scheme with the first as the base, or the schemes of a single campaign.
 
-    The arguments are those of `narrows compare`: `schemes` to look at, the scheme `against` which those of
-    one campaign are compared, `metrics` by name, label or head (`"p95 OWD"`), a `flow`, conditions `across`
-    which the campaigns may differ (`"network"`), limits (`"throughput worse by 5 %"`) to `fail_on`, which
-    here raise nothing but are among `Comparison.broken`, the smallest differences that matter (`"1 %"`,
-    `"p95 OWD 2 ms"`) as `margins`, and `traces` to compare the states of senders too.
+    The arguments are those of `narrows compare`: the `schemes` to compare, the scheme `against` which those
+    of one campaign are compared, `metrics` by name, label or head (`"p95 OWD"`), a `flow`, conditions
+    `across` which the campaigns may differ (`"network"`), limits (`"throughput worse by 5 %"`) to `fail_on`,
+    which here raise nothing but appear in `Comparison.broken`, the smallest differences that matter (`"1 %"`,
+    `"p95 OWD 2 ms"`) as `margins`, and `traces` to compare the senders' states as well.
 
     Raises `narrows.NarrowsError` for campaigns that can't be read or are not comparable.
     """

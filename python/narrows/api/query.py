@@ -1,11 +1,11 @@
 """`narrows.query`: SQL over whole folders of campaigns, by DuckDB.
 
-Views are made of what a query names: `results` (a row per run and flow), `packets`, `states`, `queues` and
-the other files of records, each with the columns `campaign`, `cell`, `scheme`, `row`, `run` and `verdict` in
-front. Records are read from their files, and only the columns that are asked for.
+The views follow from the names in a query: `results` (a row per run and flow), `packets`, `states`, `queues`
+and the other files of records, each preceded by the columns `campaign`, `cell`, `scheme`, `row`, `run` and
+`verdict`. Records are read from their files, and only the requested columns.
 
-DuckDB runs with the rights of the user. Unless a query is `unrestricted`, it can only select, and no file but
-those of these campaigns can be opened.
+DuckDB runs with the rights of the user. Unless a query is `unrestricted`, it can only select, and can open
+only the files of these campaigns.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from narrows.api.campaign import Campaign
     from narrows.campaign.store import CampaignFolder
 
-#: Files of records that are views.
+#: Files of records that have views.
 RECORDS = (
     "packets", "states", "queues", "bins", "delays", "transfers", "completions", "frames", "traces",
     "capacity",
 )  # fmt: skip
 RESULTS = "results"
-#: Columns in front of those of a record.
+#: Columns that precede those of a record.
 _FRONT = ("campaign", "cell", "scheme", "row", "run", "verdict")
-#: The start of a query that selects, behind spaces, comments and parentheses.
+#: The start of a query that selects, after spaces, comments and parentheses.
 _SELECTS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|pivot|unpivot)\b", re.I | re.S)
 
 
@@ -60,16 +60,16 @@ def query(
     to: Frame = "arrow",
     unrestricted: bool = False,
 ) -> Any:
-    """The answer to an SQL query over the campaigns at and below these folders (`results` if none is named).
+    """Answers an SQL query over the campaigns at and below these folders (`results` if none is named).
 
     `select scheme, median(throughput_bps) from results where verdict <> 'invalid' and flow is null group by
     scheme`
 
     The views are `results`, `packets`, `states`, `queues` and the other files of records; columns and units
-    are those of the files. Unreadable folders cost a warning with one sentence and is left out. With
-    `unrestricted` the query may do everything that DuckDB can with your rights: write files, read others,
-    attach databases, load extensions. Raises `UsageError` for a query that is wrong, `DataError` if a folder
-    does not exist, or none of its tables has what the query names.
+    are those of the files. Unreadable folders are omitted with a warning of one sentence. With `unrestricted`
+    the query may do everything that DuckDB can with your rights: write files, read others, attach databases,
+    load extensions. Raises `UsageError` for a query that is wrong, `DataError` if a folder does not exist, or
+    no table has the names of the query.
     """
     import warnings
 
@@ -91,19 +91,19 @@ def ask(
     *,
     unrestricted: bool = False,
 ) -> pyarrow.Table:
-    """The same as an Arrow table; `say` receives a sentence per omission, `execute` runs the query."""
+    """The answer as an Arrow table; `say` receives a sentence per omission, `execute` runs the query."""
     return _Database(list(places), say, unrestricted).ask(sql, execute or answer_of)
 
 
 def answer_of(connection: duckdb.DuckDBPyConnection, sql: str) -> pyarrow.Table | None:
-    """The answer to a query; None if it is a statement that has none."""
+    """The answer to a query; None if the statement returns nothing."""
     relation = connection.sql(sql)
     return None if relation is None else relation.to_arrow_table()
 
 
 @dataclass
 class _Cell:
-    """A finished run: its campaign, its folder, and what stands in front of its rows."""
+    """A finished run: its campaign, its folder, and the values that precede its rows."""
 
     campaign: CampaignFolder
     path: Path
@@ -119,12 +119,12 @@ class _Database:
     unrestricted: bool = False
     campaigns: list[tuple[str, Gathered]] = field(default_factory=list)
     left_out: set[Path] = field(default_factory=set)
-    #: Folders of sweeps, with their names.
+    #: Folders of sweeps, by their names.
     sweeps: list[tuple[str, Path]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for item in gather(self.places):
-            # Damaged records are reported where a query would read them.
+            # Damaged records are reported when a query would read them.
             if item.note and (item.busy or item.folder is None):
                 self.say(item.note)
             if item.folder is not None:
@@ -135,7 +135,7 @@ class _Database:
             raise DataError(f"{where}: there is no campaign that can be read; narrows run makes one")
 
     def _name(self, path: Path) -> str:
-        """The name of a campaign: its folder below the place that was named."""
+        """The name of a campaign: its folder relative to the named place."""
         for place in self.places:
             if path != place and path.is_relative_to(place):
                 return path.relative_to(place).as_posix()
@@ -150,7 +150,7 @@ class _Database:
             ) from None
         wanted = [name for name in (RESULTS, *RECORDS) if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
         for attempt in range(2):
-            # Names that are no views are mistakes, and never variables of this program.
+            # Unknown names are mistakes; they must never refer to variables of this program.
             with duckdb.connect(config={"python_enable_replacements": self.unrestricted}) as connection:
                 files = [file for name in wanted for file in self._view(connection, name)]
                 try:
@@ -168,7 +168,7 @@ class _Database:
                         " unrestricted=True) allows everything that DuckDB can do with your rights"
                     ) from None
                 except duckdb.Error as error:
-                    # Files that look right at their ends may be damaged inside.
+                    # A file whose ends look right may still be damaged inside.
                     if attempt == 0 and self._find_damaged([name for name in wanted if name != RESULTS]):
                         continue
                     raise DataError(f"the query failed: {_sentence(error)}") from None
@@ -210,7 +210,9 @@ class _Database:
         return files
 
     def _view_of_results(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
-        """Results of campaigns, and the data sets of sweeps, which are read where the query needs them."""
+        """Defines the view `results` over campaigns, and over the data sets of sweeps, which are read only if
+        the query needs them.
+        """
         selects, read_files = [], []
         if self.campaigns:
             connection.register("narrows_results", self._results())
@@ -273,7 +275,9 @@ class _Database:
         return concatenate(tables)
 
     def _find_damaged(self, names: list[str]) -> bool:
-        """Reads all files of these views whole; True if one is damaged that was not left out before."""
+        """Reads all files of these views whole; returns True if it finds damage in a file that was not
+        excluded before.
+        """
         flag = False
         for cell in self._cells():
             for name in names:
@@ -290,8 +294,9 @@ class _Database:
 
 
 def concatenate(tables: list[pyarrow.Table]) -> pyarrow.Table:
-    """Tables below each other. A column that one of them lacks is null there; one that is text in some and
-    numbers in others is text."""
+    """Concatenates tables. A column that one of them lacks is null there; a column that is text in some and
+    numeric in others becomes text.
+    """
     import pyarrow as pa
 
     kinds: dict[str, set[Any]] = {}
@@ -323,8 +328,9 @@ def _as_text(table: pyarrow.Table, names: Iterable[str]) -> pyarrow.Table:
 
 
 def _problem(cell: _Cell, path: Path) -> str | None:
-    """Why a file of a record can't be read or is not what the run left, as a sentence without its end; empty
-    if the run left no such file."""
+    """Why a file of a record can't be read or differs from the one that the run left, as a sentence without
+    its end; empty if the run left no such file.
+    """
     there = os.path.lexists(path)
     if there and (problem := parquet_problem(path)):
         return f"{path}: {problem}"
@@ -336,13 +342,14 @@ def _problem(cell: _Cell, path: Path) -> str | None:
 
 
 def _restrict(connection: duckdb.DuckDBPyConnection, sql: str, files: list[str]) -> None:
-    """Lets a connection open these files alone, and refuses all that does not merely select: DuckDB could
-    write to files that it may read."""
+    """Restricts a connection to these files, and refuses every statement that does not merely select: DuckDB
+    could write to files that it may read.
+    """
     import duckdb
 
     for statement in duckdb.extract_statements(sql):
         kind = statement.type
-        # A pivot becomes several statements, like a copy of one.
+        # A pivot becomes several statements, as a copy of one does.
         if kind != duckdb.StatementType.SELECT and not (
             kind == duckdb.StatementType.MULTI and _SELECTS.match(statement.query)
         ):
@@ -361,7 +368,7 @@ def _quote(text: str) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """The first paragraph of a message of DuckDB on one line."""
+    """The first paragraph of a DuckDB message, on one line."""
     lines: list[str] = []
     for line in str(error).splitlines():
         if not line.strip() or line.startswith("LINE "):

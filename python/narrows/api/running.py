@@ -1,4 +1,4 @@
-"""Running scenarios out of a program or notebook: `narrows.run`."""
+"""Running scenarios from a program or notebook: `narrows.run`."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def run(
     report: bool = False,
     progress: bool = True,
 ) -> Campaign:
-    """Runs a scenario, or the missing part of it, and returns the campaign.
+    """Runs a scenario, or its missing cells, and returns the campaign.
 
-    `scenario` is a file, the name of a shipped scenario, the text of one, or the same as a dictionary. The
-    other arguments are those of `narrows run`: the folder of the results (a new one below `results/` if it is
-    left out; one that holds this campaign already is completed), the plane, schemes, number of runs, seed and
-    duration (`"30 s"`), and `set`, other keys by their addresses (`{"path.forward.0.rate": "5 Mbit/s"}`).
-    `report` writes report.html and report.pdf as well. `progress` tells on standard error how far it is.
+    `scenario` is a file, the name of a shipped scenario, its text, or the same as a dictionary. The other
+    arguments are those of `narrows run`: the folder of the results (by default a new one below `results/`; a
+    folder that contains this campaign is completed), the plane, schemes, number of runs, seed and duration
+    (`"30 s"`), and `set`, other keys by their addresses (`{"path.forward.0.rate": "5 Mbit/s"}`). `report`
+    writes report.html and report.pdf as well. `progress` shows the progress on standard error.
 
-    Raises `narrows.NarrowsError` with one sentence: for a scenario that is wrong, a machine that can't run
-    it, an interruption (what is finished is kept). Runs that fail or are invalid, and expectations that don't
-    hold, raise nothing; `Campaign.verdicts` and `Campaign.expectations` have them.
+    Raises `narrows.NarrowsError` with one sentence if the scenario is wrong, the machine can't run it, or it
+    is interrupted (finished cells are kept). Runs that fail or are invalid, and expectations that don't hold,
+    raise nothing; `Campaign.verdicts` and `Campaign.expectations` have them.
     """
     import io
 
@@ -82,7 +82,7 @@ def _load(scenario: str | PathLike[str] | Mapping[str, Any], changes: list[Overr
 
 
 def _plain(value: Any) -> Any:
-    """The value with plain dictionaries and lists in the place of other mappings, tuples and paths."""
+    """The value with plain dictionaries and lists in place of other mappings, tuples and paths."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -120,7 +120,7 @@ def _changes(
 
 
 def _yaml(value: Any) -> str:
-    """A value on one line, as it stands in a scenario."""
+    """A value on one line, in the notation of scenarios."""
     import yaml
 
     text = yaml.safe_dump(_plain(value), default_flow_style=True, width=10**6, allow_unicode=True)

@@ -1,4 +1,4 @@
-"""Campaigns as tables: their valid runs, and what they say of flows and durations."""
+"""Campaigns as tables: their valid runs, and their flows and durations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
 
 
 def read_campaign(path: Path) -> Table:
-    """The table of a campaign's folder; raises `DataError` if it is none or no run is valid."""
+    """The table of a campaign's folder; raises `DataError` if it is not a campaign or has no valid run."""
     from narrows.campaign.results import read
     from narrows.campaign.schema import resolved_scenario
     from narrows.campaign.store import CampaignFolder
@@ -39,7 +39,9 @@ def read_campaign(path: Path) -> Table:
 
 
 def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
-    """Number of flows, interval between their starts, duration, where the campaign says so."""
+    """The number of flows, the interval between their starts, and the duration, if the campaign
+    states them.
+    """
     from narrows.scenario.quantity import show
 
     facts: dict[str, str] = {}
@@ -58,7 +60,7 @@ def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]
 
 
 def _metadata(document: dict[str, Any]) -> dict[str, Any]:
-    """Pantheon's metadata of an imported test: the plan, where the logs have the outcome."""
+    """Pantheon's metadata of an imported test: they describe the plan, whereas the logs have the outcome."""
     try:
         written = json.loads(document["scenario"].get("written") or "")
     except ValueError:

@@ -1,9 +1,9 @@
 """The examination of a fitted path: its error on fresh seeds, the error of each scheme on a path fitted
-without it, whether any path explains it, and the rate at which it would fit.
+without it, whether any path explains that error, and the rate at which the scheme would fit.
 
-Schemes of a table mostly ran one after the other, and a path that carried more or less while one of them ran
-is not another path. A separate rate for each scheme shows how much of the error that would explain. It is not
-part of the fit, since it is unknown for a scheme that was not measured.
+The schemes of a table mostly ran one after the other, and the capacity of the path may have changed while one
+of them ran. A separate rate for each scheme shows how much of the error that would explain. It is not part of
+the fit, since it is unknown for a scheme that was not measured.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from narrows.calibrate.surrogate import Floats
 
 #: Runs of each scheme on fresh seeds, and on the path that was fitted without it.
 FRESH_RUNS, LEFT_OUT_RUNS = 10, 5
-#: Beyond so many standard errors a difference is not chance.
+#: A difference of more standard errors than this is significant.
 BEYOND = 3.0
-#: A difference that matters, whatever chance is.
+#: A smaller difference does not matter, even if it is significant.
 MATTERS = 0.05
-#: How much worse than at their best others may fit, as a share of their error and beside it.
+#: How much worse than at their best the other schemes may fit: as a share of their error, and in absolute
+#: terms.
 _OTHERS, BESIDE = 0.15, 0.005
-#: Rates at which each scheme is tried, as multiples of that of the path, and runs of each.
+#: Rates to try for each scheme, as multiples of the path's rate, and the number of runs at each.
 RATES = tuple(round(0.7 + 0.05 * step, 2) for step in range(13))
 _RATE_RUNS = 3
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A scheme left out: the path that fits the others, and the scheme's results on it."""
+    """A scheme left out of the fit: the path that fits the others, and the scheme's results on it."""
 
     scheme: str
     path: Path
@@ -51,14 +52,15 @@ class Explained:
     path: Path
     evaluation: Evaluation
     error: float | None
-    #: False if no such path explains it: a difference beyond chance is left.
+    #: False if no such path explains it: a significant difference remains.
     explained: bool
 
 
 @dataclass(frozen=True)
 class OwnRate:
-    """For a scheme, the rate, as a multiple of the path's, at which it fits best, and the error there on
-    seeds that this choice has not seen."""
+    """For a scheme, the best-fitting rate, as a multiple of the path's, and the error at that rate on seeds
+    that were not used to choose it.
+    """
 
     scheme: str
     factor: float
@@ -83,12 +85,13 @@ class Examination:
         return tuple(self.search.simulator.entries)
 
     def fresh(self, path: Path) -> Evaluation:
-        """The path on seeds that the fit has not seen."""
+        """The path on seeds that the fit has not used."""
         return self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
 
     def fit_left_out(self, space: Space) -> list[LeftOut]:
-        """Each scheme on the path that was fitted without it. The processes of the other schemes know where
-        that is; the scheme itself is simulated there."""
+        """Each scheme on the path that was fitted without it: the processes of the other schemes determine
+        the path, and the scheme itself is simulated on it.
+        """
         paths = self.search.hold_out(space)
         wanted = [
             Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("left out", number))
@@ -101,7 +104,8 @@ class Examination:
 
     def explain_schemes(self, space: Space, fresh: Evaluation) -> list[Explained]:
         """For each scheme, the path that suits it best among those on which the others fit about as well as
-        they can; the path that was found is one of them, and may be better than what was expected."""
+        they can; the fitted path is a candidate as well.
+        """
         search = self.search
         pool = search.pool(space)
         errors = search.relative(search.surrogate(space).means(pool))
@@ -136,7 +140,7 @@ class Examination:
             }
             known = {factor: error for factor, error in errors.items() if error is not None}
             if known:
-                # Of rates that do as well the one that is nearest to that of the path.
+                # Among rates that fit equally well, take the one nearest to the path's rate.
                 best[scheme] = min(known, key=lambda factor: (known[factor], abs(factor - 1)))
         wanted = [
             Wanted(paths[factor], (scheme,), FRESH_RUNS, self.seed("own rate", number))
@@ -148,13 +152,15 @@ class Examination:
         ]
 
     def error(self, scheme: str | None, evaluation: Evaluation) -> float | None:
-        """The error of a scheme, or of all."""
+        """The error of a scheme, or of all schemes."""
         targets = self.search.targets
         errors = targets.errors(targets.means(evaluation.runs(self.search.metrics)))
         return targets.mean_error(errors, None if scheme is None else [scheme])
 
     def beyond(self, scheme: str, evaluation: Evaluation) -> bool:
-        """True if throughput or delay of a scheme differs by more than chance, of both sides, makes."""
+        """True if the throughput or the delay of a scheme differs significantly, given the randomness of both
+        sides.
+        """
         targets, runs = self.search.targets, evaluation.runs(self.search.metrics)
         row = targets.row(runs)
         for at, target in enumerate(targets.all):

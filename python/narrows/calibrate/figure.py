@@ -1,4 +1,4 @@
-"""Measured and reproduced points: of each scheme the two, with a line between them."""
+"""Measured and reproduced points: two for each scheme, connected by a line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "points"
 FORMATS = ("svg", "png")
-#: Up to so many schemes have their names beside the marks; more are numbered, with a legend.
+#: With up to this many schemes, names appear beside the marks; more schemes are numbered, with a legend.
 _MOST_NAMES = 8
 _HEIGHT_MM = 92.0
 
@@ -41,7 +41,7 @@ class Pair:
 
 
 def write(pairs: Sequence[Pair], folder: Path, title: str) -> list[Path]:
-    """Writes the figure and its numbers; nothing where no scheme has both values on both sides."""
+    """Writes the figure and its numbers; writes nothing if no scheme has both values on both sides."""
     if not pairs:
         return []
     options = Options()
@@ -64,13 +64,13 @@ def numbers(pairs: Sequence[Pair]) -> Numbers:
 
 
 def figure(pairs: Sequence[Pair], options: Options) -> Figure:
-    """Hollow marks are measurements, full ones results of the path."""
+    """The figure; hollow marks are measurements, filled ones results of the path."""
     named = _draw(pairs, options, numbered=False) if len(pairs) <= _MOST_NAMES else None
     return named or _draw(pairs, options, numbered=True) or new_figure(options, _HEIGHT_MM)
 
 
 def _draw(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure | None:
-    """The picture; `None` if names find no place in it."""
+    """Draws the picture; returns `None` if it has no room for the names."""
     styles = distinct([pair.scheme for pair in pairs])
     with paper_style(options):
         picture = new_figure(options, _HEIGHT_MM)

@@ -1,4 +1,4 @@
-"""The whole of a calibration, from a table to a path that has been examined.
+"""A whole calibration, from a table to an examined path.
 
 1. Pantheon's path with a constant and with a Poisson link, and the neighbourhood of the best path, ever
    closer. The worse kind of link is left as soon as that is clear, and both are compared on the same seeds
@@ -43,46 +43,46 @@ from narrows.calibrate.simulate import Evaluation, Wanted
 from narrows.calibrate.start import ranges
 from narrows.calibrate.surrogate import Floats
 
-#: Evaluations with which each kind of link begins, and those of a step.
+#: Evaluations at the start for each kind of link, and evaluations per step.
 _FIRST, _STEP = 10, 4
 #: Steps with both kinds of link.
 _BOTH = 3
-#: Steps after that, the share of the budget at which they end, and the share of the objective of one kind at
-#: which the other is clearly better: a kind is judged by few evaluations, each of them a single run.
+#: Further steps, the share of the budget at which they end, and the ratio of objectives at which one kind is
+#: clearly better than the other: a kind is judged by few evaluations, each of a single run.
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
-#: Widths of the neighbourhoods, each as a share of the one before: the first of each kind of link, the one in
-#: which features are compared, and the last. And steps in each.
+#: Widths of the neighbourhoods, each as a share of the previous one: the first of each kind of link, the one
+#: in which features are compared, and the last. Also the steps in each.
 _FIRST_WIDTH, _NEXT_WIDTH, _LAST_WIDTH, _CLOSE_STEPS = 0.3, 0.4, 0.3, 2
 #: Width of the neighbourhood in which schemes are left out and explained.
 _BESIDE_WIDTH = 0.3
-#: Steps along each parameter when a search looks around, as shares of the ranges; how many of the paths are
-#: left for how many runs; what share of the objective is better; and how often a search goes elsewhere.
+#: Parameters of looking around: steps along each parameter as shares of the ranges, how many paths remain for
+#: how many runs, the share of the objective that counts as better, and how often a search may move elsewhere.
 _AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.85, 2
-#: How often a neighbourhood moves whose best path is not in its middle, and what is the middle.
+#: How often a neighbourhood moves when its best path is not in the middle, and the extent of the middle.
 _MOVES, _MIDDLE = 2, (0.2, 0.8)
-#: A search is over when this many best paths differ by no more than these shares.
+#: A search has converged when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
-#: Evaluations that spread over a feature, and steps after them; how many features are compared by simulation.
+#: Evaluations spread over a feature, and the steps after them; the number of features compared by simulation.
 _FEATURE_FIRST, _FEATURE_STEPS, _FINALISTS = 8, 3, 3
-#: By how much the error of schemes that were left out must fall, as a share, for a feature.
+#: A feature must reduce the error of left-out schemes by at least this share.
 ADMITTED = 0.03
-#: Up to this multiple of the noise floor there is nothing for a feature to gain.
+#: Below this multiple of the noise floor a feature can gain nothing.
 GOOD_ENOUGH = 1.5
-#: Paths that are compared at the end, and how many are left for how many further runs.
+#: Paths to compare at the end, and how many remain for how many further runs.
 _RACERS, _ROUNDS = 10, ((10, 3), (3, 9))
-#: Round paths that are tried, of each of three kinds; those that are compared with the best, and the share of
-#: its objective at which one is clearly nearer to the table.
+#: Round paths to try, of each of three kinds; the number compared with the best path, and the share of its
+#: objective at which a round path is clearly closer to the table.
 _ROUND, _ROUNDEST, _CLEARLY = 40, 6, 0.7
-#: Runs in which simpler paths are compared with the best, and how much worse they may be.
+#: Runs in which simpler paths are compared with the best one, and how much worse they may be.
 _PAIRS, _SIMPLER = 6, 1.15
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A feature that was tried: the error of schemes left out without it and with it."""
+    """A feature that was tried: the error of left-out schemes without and with it."""
 
     feature: str
     before: float
@@ -101,9 +101,9 @@ class Fit:
     trials: list[Trial] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     explained: list[Explained] = field(default_factory=list)
-    #: Empty where the path is good enough.
+    #: Empty if the path fits well enough.
     own_rates: list[OwnRate] = field(default_factory=list)
-    #: The other kind of link: its best objective, and that of the one which was kept.
+    #: The other kind of link: its best objective, and that of the kept kind.
     links: dict[str, float] = field(default_factory=dict)
     not_tried: str | None = None
     within_budget: bool = True
@@ -112,8 +112,9 @@ class Fit:
 def fit(
     search: Search, floor: float | None, tell: Callable[[str], object], trace: TraceFile | None = None
 ) -> Fit:
-    """Calibrates: see the head of this module. `floor` is the error that chance alone makes; with a `trace`
-    the link follows that."""
+    """Calibrates: see the head of this module. `floor` is the error due to randomness alone; with a `trace`
+    the link follows it.
+    """
     return _Fitting(search, floor, tell, trace).run()
 
 
@@ -125,9 +126,9 @@ class _Fitting:
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
-        #: Neighbourhoods so far.
+        #: The number of neighbourhoods so far.
         self.parts = 0
-        #: Better paths than the best one of a neighbourhood.
+        #: Paths that improved on the best one of a neighbourhood.
         self.others: list[Path] = []
 
     def run(self) -> Fit:
@@ -166,12 +167,13 @@ class _Fitting:
         return made
 
     def good_enough(self, error: float | None) -> bool:
-        """True if an error is about the noise of the table, so that there is nothing left to explain."""
+        """True if an error is close to the noise of the table, so that nothing remains to be explained."""
         return error is None or (self.floor is not None and error <= GOOD_ENOUGH * self.floor + BESIDE)
 
     def look_around(self, wide: Space, inner: Space) -> Space:
-        """Goes on elsewhere while there is a better path that differs in one parameter. Processes that have
-        learnt near a path, where values may be steps, are sure of much that is not so further away."""
+        """Continues elsewhere while a better path exists that differs in one parameter. Processes that were
+        trained near a path, where values may change in steps, are overconfident further away.
+        """
         for _ in range(_ELSEWHERE):
             self.tell("looking around")
             other = self.elsewhere(wide, self.search.best(inner))
@@ -184,7 +186,7 @@ class _Fitting:
         return inner
 
     def elsewhere(self, space: Space, path: Path) -> Path | None:
-        """A better path that differs in one parameter, by simulations; None if there is none."""
+        """A better path that differs in one parameter, found by simulation; None if there is none."""
         middle = space.shares(path)
         paths = [path]
         for at in range(len(middle)):
@@ -211,8 +213,9 @@ class _Fitting:
         return self.search.objective.of(self.rows(paths, runs, seed))
 
     def close_in(self, space: Space, width: float, centre: Path | None = None) -> Space:
-        """The neighbourhood of the best path, or of another, with a share of the ranges. It moves while the
-        best path is near its edge."""
+        """Searches the neighbourhood of the best path, or of another, with this share of the ranges. The
+        neighbourhood moves while the best path is near its edge.
+        """
         self.tell("closing in")
         count = 4 + 2 * len(space.names)
         for _ in range(_MOVES + 1):
@@ -229,7 +232,9 @@ class _Fitting:
         return space
 
     def off_middle(self, space: Space) -> bool:
-        """True if the best path of a neighbourhood is near its edge, so that a better one may be outside."""
+        """True if the best path of a neighbourhood is near its edge, so that a better path may lie
+        outside.
+        """
         low, high = _MIDDLE
         path = self.search.best(space)
         moved = space.around(path, 1.0, space.part)
@@ -246,7 +251,7 @@ class _Fitting:
         return self.search.budget.used_share(self.search) >= share
 
     def seed(self, purpose: str, number: int) -> int:
-        # Beyond those of the search, which has fewer evaluations than that.
+        # These seeds lie beyond those of the search, which has fewer evaluations.
         base = {
             "fresh": 900_000,
             "left out": 910_000,
@@ -263,7 +268,7 @@ class _Fitting:
         return self.search.seed * SEEDS + base[purpose] + number
 
     def check(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
-        """Simulates outside of the search's budget."""
+        """Simulates outside the search's budget."""
         evaluations = self.search.simulator.evaluate(wanted)
         self.search.told()
         return evaluations
@@ -271,10 +276,10 @@ class _Fitting:
     # -- the path --------------------------------------------------------------------------------
 
     def basic(self) -> list[Space]:
-        """The kinds of link that may be that of the table: one, if it is clear which."""
+        """The kinds of link that the table may come from; a single one if that is clear."""
         self.tell("basic path")
         links = LINKS if self.trace is None else (TRACE,)
-        # Flows start in the order in which they are planned.
+        # Flows start in their planned order.
         most = {"offset": interval_ns(self.search.simulator.work) / 2}
         spaces = [Space(link, ranges(self.search.targets), trace=self.trace, most=most) for link in links]
         for space in spaces:
@@ -289,13 +294,13 @@ class _Fitting:
         return self.clearly(spaces)
 
     def clearly(self, spaces: list[Space]) -> list[Space]:
-        """Those of the spaces that are not clearly worse than the best; notes how good each is."""
+        """The spaces that are not clearly worse than the best one; records the objective of each."""
         self.links |= {space.link: self.search.cost(space) for space in spaces}
         least = min(self.links[space.link] for space in spaces)
         return [space for space in spaces if _CLEAR * self.links[space.link] <= least]
 
     def better(self, spaces: Sequence[Space]) -> int:
-        """Which kind of link is the better one, by the best path of each on the same seeds."""
+        """The better kind of link, decided by the best path of each on the same seeds."""
         self.tell("comparing links")
         paths = [self.search.best(space) for space in spaces]
         costs = self.costs(paths, _PAIRS, self.seed("links", 0))
@@ -303,7 +308,7 @@ class _Fitting:
         return int(np.argmin(costs))
 
     def features_wanted(self, space: Space) -> bool:
-        """True if there is something for features to gain: notes why not."""
+        """True if features can gain anything; records the reason if not."""
         expected = self.search.expect(space, [self.search.best(space)])
         error = float(np.nanmean(self.search.relative(expected)))
         if len(self.schemes) < 3:
@@ -317,7 +322,7 @@ class _Fitting:
         return self.not_tried is None
 
     def features(self, space: Space) -> Space:
-        """The space with the features that are admitted."""
+        """The space with the admitted features."""
         apart = interval_ns(self.search.simulator.work) > 0
         waiting = [
             feature.name
@@ -354,8 +359,9 @@ class _Fitting:
     def best_feature(
         self, space: Space, before: float, entry: Mapping[str, tuple[float, Space]]
     ) -> str | None:
-        """Of the features by which the error of schemes left out is expected to fall the one whose best path
-        is nearest to the table when it is simulated; None if none is nearer than that without it."""
+        """Among the features that are expected to reduce the error of left-out schemes, the one whose best
+        path is closest to the table in simulation; None if none is closer than the path without features.
+        """
         order = sorted(entry, key=lambda name: entry[name][0])
         order = [name for name in order if entry[name][0] < before * (1 - ADMITTED)][:_FINALISTS]
         if not order:
@@ -366,14 +372,15 @@ class _Fitting:
         return order[at - 1] if at else None
 
     def simulate(self, spaces: Sequence[Space], number: int) -> Floats:
-        """The errors of the best paths of some spaces on the same seeds."""
+        """The errors of the best paths of several spaces on the same seeds."""
         paths = [self.search.best(space) for space in spaces]
         rows = self.rows(paths, _PAIRS, self.seed("features", number))
         return np.asarray(np.nanmean(self.search.relative(rows), axis=1))
 
     def worth_it(self, without: Space, more: Space) -> Space:
-        """The neighbourhood with features, or that without them if its best path is about as good when both
-        are simulated: features were compared by what was expected."""
+        """The neighbourhood with features, or without them if its best path is about as good in simulation:
+        features were compared only by expectations.
+        """
         self.tell("comparing with and without features")
         less, with_them = self.simulate([without, more], 0)
         if with_them < less * (1 - ADMITTED):
@@ -383,14 +390,15 @@ class _Fitting:
         return without
 
     def beside(self, path: Path, space: Space) -> Space:
-        """A neighbourhood of a path that is wide enough to say what other paths can do."""
+        """A neighbourhood of a path that is wide enough to compare it with alternatives."""
         result = space.around(path, _BESIDE_WIDTH, "beside the path")
         self.search.begin(result, 4 + 2 * len(result.names))
         return result
 
     def race(self, space: Space) -> Path:
-        """The best of several paths that are expected to be about as good, on the same seeds: the processes
-        are uncertain by more than these differ."""
+        """The best of several paths that are expected to be about equal, on the same seeds: the uncertainty
+        of the processes exceeds the differences between the paths.
+        """
         search = self.search
         paths = [search.best(space), *self.others, *(path for path, _ in search.hold_out(space).values())]
         paths = list({json.dumps(path.words()): path for path in paths}.values())
@@ -409,10 +417,12 @@ class _Fitting:
         return paths[0]
 
     def rounder(self, best: Path, space: Space) -> Path:
-        """The path, or one of round values near it that is clearly nearer to the table on the same seeds."""
+        """The path, or a path of round values near it that is clearly closer to the table on the
+        same seeds.
+        """
         paths = round_paths.near(best)
         order = np.argsort(self.search.objective.of(self.search.expect(space, paths)), kind="stable")
-        # The processes are not sure; a rounder path and a nearer one are likely too.
+        # The processes are uncertain, so both rounder and closer paths are candidates.
         paths = round_paths.likeliest([paths[at] for at in order], best, _ROUND)
         costs = self.costs(paths, 1, self.seed("round", 0))
         paths = [best, *(paths[at] for at in np.argsort(costs, kind="stable")[:_ROUNDEST])]
@@ -427,8 +437,9 @@ class _Fitting:
         return paths[at]
 
     def simplest(self, best: Path) -> tuple[Path, float | None]:
-        """The path, or it without loss or with a queue in the other unit where that does as well or better
-        on the same seeds, and its error on them."""
+        """The path, or its variant without loss or with a queue in the other unit if that does as well or
+        better on the same seeds, and its error on them.
+        """
         choices = [best]
         if 0 < best["loss"] < round_paths.NO_LOSS:
             choices.append(replace(best, values={**best.values, LOSS.name: 0.0}))
@@ -443,14 +454,14 @@ class _Fitting:
         at = 0
         if len(choices) == 3 and costs[1] <= _SIMPLER * costs[0]:
             at = 1
-        # Schemes with packets of 1500 bytes alone can't tell the two units apart.
+        # Schemes that send only packets of 1500 bytes cannot distinguish the two units.
         if costs[-1] < 0.9 * costs[at]:
             at = len(choices) - 1
         return choices[at], targets.mean_error(targets.errors(targets.means(entries[at])))
 
 
 def _is_settled(best: Sequence[Path]) -> bool:
-    """True if the last of the best paths, one after each step, are the same for all that matters."""
+    """True if the last best paths, one after each step, agree in everything that matters."""
     if len(best) <= _STILL:
         return False
     for name, share in _SAME.items():

@@ -1,4 +1,4 @@
-"""The meaning of the names in a table: their schemes, the number of flows and the duration.
+"""Maps from the names in a table to schemes, the number of flows and the duration.
 
     schemes:
       TCP BBR: bbr1
@@ -10,7 +10,7 @@
     loss: loss_ratio             # the metric of its losses
     columns: {delay: "latency 95 (ms)"}
 
-The `lab.yaml` of a laboratory is a map too: its schemes are taken.
+The `lab.yaml` of a laboratory also serves as a map, by its schemes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Map:
-    """A map as it was written: schemes in YAML, None where one is left out."""
+    """A map as it was written: schemes in YAML, None for a scheme that is left out."""
 
     schemes: dict[str, str | None] = field(default_factory=dict)
     flows: int | None = None
@@ -44,7 +44,7 @@ class Map:
 
 
 def read_map(path: Path) -> Map:
-    """Reads a map. Raises `DataError` in one sentence for whatever is wrong in it."""
+    """Reads a map. Raises `DataError` with one sentence if it is invalid."""
     from narrows.scenario.yaml_tree import Mapping as Tree
     from narrows.scenario.yaml_tree import parse
 
@@ -90,7 +90,7 @@ def read_map(path: Path) -> Map:
 
 
 def check_time(text: str, what: str) -> str:
-    """A time as scenarios have it; a number alone is seconds. Raises `DataError`."""
+    """Checks a time in the notation of scenarios; a bare number is in seconds. Raises `DataError`."""
     from narrows.scenario.quantity import QuantityError, convert, parse
 
     text = f"{text} s" if text.strip().isdecimal() else text
@@ -102,14 +102,14 @@ def check_time(text: str, what: str) -> str:
 
 
 def check_flows(text: str, what: str) -> int:
-    """A number of flows. Raises `DataError`."""
+    """Checks a number of flows. Raises `DataError`."""
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise DataError(f'{what}: "{shorten(text)}" must be a number from 1 to 1000')
     return int(text)
 
 
 def check_metric(quantity: str, text: str, what: str) -> str:
-    """The name of a metric that may represent a quantity. Raises `DataError`."""
+    """Checks the name of a metric for a quantity. Raises `DataError`."""
     if text not in METRICS[quantity]:
         raise DataError(f'{what}: "{shorten(text)}" must be {any_of(METRICS[quantity])}')
     return text
@@ -152,7 +152,7 @@ def _quote(text: str) -> str:
 
 
 def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
-    """The schemes of a table as scenarios write them, and why others are left out.
+    """The schemes of a table in the notation of scenarios, and the reasons for omitting others.
 
     A name has an entry in the map, or is the name or label of a native scheme (`copa profile=pantheon`).
     Raises `DataError` for a name that has neither, a map with names that the table lacks, a scheme that
@@ -211,7 +211,7 @@ def _base(name: str) -> str:
 
 
 def _of_label(name: str) -> str | None:
-    """A label as scenarios write it; `None` if the text is not a label."""
+    """A label in the notation of scenarios; `None` if the text is not a label."""
     first, *settings = name.split(" ")
     parts = [setting.partition("=") for setting in settings]
     if not all(middle and key and value for key, middle, value in parts):
@@ -224,8 +224,9 @@ def _of_label(name: str) -> str | None:
 
 
 def _why_not(name: str, entry: str) -> str | None:
-    """Why a scheme can't be simulated here: its model is missing, it is a kernel's, it is a program. Raises
-    `DataError` for text that names no scheme."""
+    """Why a scheme can't be simulated: its model is missing, it belongs to the kernel, or it is a program.
+    Raises `DataError` for text that names no scheme.
+    """
     from narrows.campaign.plan import make_plan
     from narrows.documents.agent import MachineFacts
     from narrows.errors import ScenarioError, UnavailableError

@@ -39,16 +39,16 @@ from narrows.documents.calibration import (
 from narrows.documents.data import to_data
 
 RESULTS, SCENARIO, ERRORS = "results.json", "scenario.yaml", "errors.csv"
-#: Factors from base units to those that people read.
+#: Factors from base units to display units.
 _SCALES = {THROUGHPUT: 1e-6, DELAY: 1e-6, LOSS: 100.0}
-#: How far from that of the path a scheme's own rate is worth mentioning.
+#: A scheme's own rate is mentioned if it differs from the path's by more than this.
 _OWN_RATE = 0.1
 UNITS = {THROUGHPUT: "Mbit/s", DELAY: "ms", LOSS: "%"}
 
 
 @dataclass(frozen=True)
 class Report:
-    """A calibration with what it was made of."""
+    """A calibration with its inputs."""
 
     table: Table
     entries: Mapping[str, str]
@@ -167,7 +167,7 @@ def write(report: Report, folder: File) -> Calibration:
     runs = max(3, min(10, max((len(target.runs) for target in report.search.targets.all), default=3)))
     path = report.fit.path
     if path.trace is not None:
-        # Beside the scenario, which goes where its folder goes.
+        # The trace is copied next to the scenario, so that both can move together.
         file = File(path.trace.file)
         shutil.copyfile(file, folder / file.name)
         path = replace(path, trace=replace(path.trace, file=file.name))
@@ -175,7 +175,7 @@ def write(report: Report, folder: File) -> Calibration:
     write_atomically(folder / SCENARIO, text)
     write_atomically(folder / ERRORS, errors_csv(result))
     figure.write(_pairs(result), folder, title)
-    # Last: where it is, everything is.
+    # Written last: once it exists, everything else does.
     write_atomically(folder / RESULTS, sealing.seal(to_data(result), FORMAT))
     return result
 
@@ -239,7 +239,7 @@ def _pairs(result: Calibration) -> list[figure.Pair]:
 
 
 def answer(result: Calibration) -> list[str]:
-    """The outcome in sentences."""
+    """The outcome, in sentences."""
     path, errors = result.path, result.errors
     lines = [f"{path.link} link, " + ", ".join(f"{_name(name)} {text}" for name, text in path.words.items())]
     parts = []
@@ -278,7 +278,7 @@ def _own_rates(result: Calibration) -> list[str]:
         return []
     factors = {scheme.name: scheme.own_rate_factor for scheme in result.schemes if scheme.own_rate_factor}
     away = sorted((factor, name) for name, factor in factors.items() if abs(factor - 1) > _OWN_RATE)
-    # The end of the range only shows that the rate is not the difference.
+    # A rate at the end of the range only shows that the rate is not the cause.
     names = ", ".join(f"{name} {factor:g}" for factor, name in away if factor not in (RATES[0], RATES[-1]))
     return [
         f"if the path had carried more or less while each scheme ran: {_percent(error)}"
@@ -291,8 +291,9 @@ def _name(name: str) -> str:
 
 
 def rows(result: Calibration) -> list[list[str]]:
-    """The table of errors: scheme, measured and reproduced throughput, delay and loss, error, error left
-    out, explained."""
+    """The table of errors: scheme, measured and reproduced throughput, delay and loss, error, error when left
+    out, explained.
+    """
     lines = []
     for scheme in result.schemes:
         for flow, values in scheme.flows.items():

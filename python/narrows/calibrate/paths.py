@@ -2,10 +2,10 @@
 
 The path is Pantheon's (Yan et al., USENIX ATC 2018, section 4): a drop-tail queue before a link of constant
 rate, or one that serves packets as a Poisson process; then random loss and a delay, which is the same both
-ways. Features add to it. A feature has a neutral value, with which the path is as without it, so that results
-without a feature tell something of the path with it.
+ways. Features add to it. At its neutral value a feature has no effect, so results without a feature carry
+information about the path with it.
 
-Rates are in bit/s, times in ns, queues in packets (of 1500 bytes where bytes are asked for).
+Rates are in bit/s, times in ns, queues in packets (of 1500 bytes if the unit is bytes).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINKS = (CONSTANT, POISSON)
 TRACE = "trace"
 PACKETS, BYTES = "packets", "bytes"
 _DIGITS = 4
-#: How far beyond the ranges of a part of a space paths may lie that are still of it.
+#: Paths may lie this far outside the ranges of a part of a space and still belong to it.
 _MARGIN = 0.3
 
 
@@ -34,22 +34,22 @@ class Parameter:
     least: float
     most: float
     offset: float = 0.0
-    #: The value with which the path is as if there were no such parameter.
+    #: The value at which the parameter has no effect.
     neutral: float | None = None
-    #: The range of a feature's parameter; that of the path's own follows from the table.
+    #: The range of a feature's parameter; the ranges of the path's basic parameters follow from the table.
     low: float = 0.0
     high: float = 0.0
 
     def axis(self, value: float) -> float:
-        """Where a value is on the axis."""
+        """The position of a value on the axis."""
         return math.log(value + self.offset)
 
     def value(self, place: float) -> float:
-        """The value at a place."""
+        """The value at a position."""
         return self.at(math.exp(place) - self.offset)
 
     def at(self, value: float) -> float:
-        """A value within the limits, and with as many digits as scenarios are written with."""
+        """The value at a position, within the limits and rounded to the digits that scenarios use."""
         amount = min(max(value, self.least), self.most)
         if self.kind == "packets":
             return float(max(1, round(amount)))
@@ -68,14 +68,14 @@ BASIC = (RATE, DELAY, QUEUE, LOSS)
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that a path may have besides."""
+    """An optional property of a path."""
 
     name: str
     about: str
     parameters: tuple[Parameter, ...]
-    #: The link that it needs.
+    #: The kind of link that the feature needs.
     link: str | None = None
-    #: Only where there are several flows, which start one after the other.
+    #: Only with several flows that start one after the other.
     several: bool = False
 
 
@@ -138,7 +138,7 @@ PARAMETERS = {item.name: item for item in (*BASIC, *(p for f in FEATURES.values(
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A recorded trace of rates: its file, and the mean of what it carries."""
+    """A recorded trace of rates: its file, and its mean rate."""
 
     file: str
     mean_bps: float
@@ -146,7 +146,7 @@ class TraceFile:
 
 @dataclass(frozen=True)
 class Path:
-    """A kind of link with a value of every parameter; those of features that it has not are neutral."""
+    """A kind of link with a value for every parameter; parameters of absent features are neutral."""
 
     link: str
     values: Mapping[str, float]
@@ -160,7 +160,7 @@ class Path:
 
     @property
     def features(self) -> list[str]:
-        """The features that it has."""
+        """The features of the path."""
         return [
             name
             for name, feature in FEATURES.items()
@@ -207,7 +207,7 @@ def interval_ns(work: Workload) -> int:
 def scenario_text(
     path: Path, work: Workload, *, runs: int, seed: int, title: str = "", head: Sequence[str] = ()
 ) -> str:
-    """The scenario of a path, as YAML. `head` are lines of comment before it."""
+    """The scenario of a path, as YAML. `head` has comment lines that precede it."""
     words = path.words()
     has = path.features
     rate = words["rate"]
@@ -228,7 +228,7 @@ def scenario_text(
         key = "path.forward.0.rate"
     forward = [f"{{rate: {rate}, queue: {{droptail: {words['queue']}}}}}"]
     if "holds" in has:
-        # Begins within the first seconds, and not together with the first flow.
+        # Begins within the first seconds, but not together with the first flow.
         start = int(0.37 * path["every"])
         forward.append(
             f"{{outage: {{start: {start} ns, length: {words['hold']}, period: {words['every']},"
@@ -272,7 +272,7 @@ def scenario_text(
 def _loss(path: Path, words: Mapping[str, str], *, bursts: bool) -> str:
     if not bursts:
         return f"{{loss: {words['loss']}}}"
-    # In the long run a share p / (p + r) of the packets meets the bad state, in runs of 1 / r.
+    # In the long run a share p / (p + r) of the packets encounters the bad state, in runs of 1 / r packets.
     leaving = 1 / path["burst"]
     entering = leaving * path["loss"] / (1 - path["loss"])
     return f"{{gilbert: {{p: {min(1.0, entering) * 100:.4g} %, r: {leaving * 100:.4g} %}}}}"
@@ -296,17 +296,16 @@ def _quote(text: str) -> str:
 
 @dataclass
 class Space:
-    """The paths that are searched: a kind of link, the features, and the range of each parameter on its
-    axis."""
+    """The paths to be searched: a kind of link, the features, and the range of each parameter on its axis."""
 
     link: str
     ranges: dict[str, tuple[float, float]]
     features: tuple[str, ...] = ()
     unit: str = PACKETS
-    #: Of a part of a space: what it is called, and that only paths within its ranges are of it.
+    #: The name of a part of a space, and whether only paths within its ranges belong to it.
     part: str = ""
     trace: TraceFile | None = None
-    #: The largest values of parameters that depend on what runs on the path.
+    #: The largest values of parameters that depend on the workload.
     most: Mapping[str, float] = field(default_factory=dict)
     names: list[str] = field(init=False)
 
@@ -314,7 +313,7 @@ class Space:
         self.names = list(self.ranges)
 
     def path(self, shares: Iterable[float]) -> Path:
-        """The path at shares of the ranges; outside of 0 to 1 it is outside of the ranges."""
+        """The path at shares of the ranges; shares outside 0 to 1 lie outside the ranges."""
         values = {}
         for name, share in zip(self.names, shares, strict=True):
             low, high = self.ranges[name]
@@ -334,26 +333,26 @@ class Space:
         return min(PARAMETERS[name].most, self.most.get(name, math.inf))
 
     def holds(self, path: Path) -> bool:
-        """True if the path differs from this space by nothing but values of its parameters."""
+        """True if the path differs from this space only in the values of its parameters."""
         alike = path.link == self.link and path.unit == self.unit
         if not alike or not set(path.features) <= set(self.features):
             return False
         return not self.part or all(-_MARGIN <= share <= 1 + _MARGIN for share in self.shares(path))
 
     def around(self, path: Path, width: float, part: str) -> Space:
-        """The part of this space around a path that has a share of each range."""
+        """The part of this space around a path that covers a share of each range."""
         ranges = {}
         for name, share in zip(self.names, self.shares(path), strict=True):
             low, high = self.ranges[name]
             one, middle, half = PARAMETERS[name], low + share * (high - low), width / 2 * (high - low)
             least = one.axis(max(one.least, 1e-9 if not one.offset else 0.0))
-            # A queue has whole packets.
+            # A queue holds whole packets.
             half = max(half, 1.5 / path[name] if one.kind == "packets" else 0.0)
             ranges[name] = (max(least, middle - half), min(one.axis(self._most(name)), middle + half))
         return replace(self, ranges=ranges, part=part)
 
     def with_feature(self, name: str) -> Space:
-        """This space with a feature besides."""
+        """This space with an additional feature."""
         ranges = dict(self.ranges)
         for parameter in FEATURES[name].parameters:
             high = min(parameter.high, self._most(parameter.name))
@@ -361,7 +360,7 @@ class Space:
         return replace(self, ranges=ranges, features=(*self.features, name))
 
     def widen(self, path: Path) -> bool:
-        """Widens ranges at whose edge a path lies; False if there are none."""
+        """Widens the ranges at whose edge a path lies; returns False if there are none."""
         wider = False
         for name, share in zip(self.names, self.shares(path), strict=True):
             low, high = self.ranges[name]

@@ -1,9 +1,9 @@
-"""Paths of round values near another.
+"""Paths of round values near another path.
 
-People set paths to round values, and a table of such a path without chance is met exactly there and nowhere
-else: a window-based flow that loses another packet goes another way from then on, so that results jump by
-percents between paths that are nearly alike, and no process that learns from them sees the one at which they
-all meet the table.
+Paths are usually configured with round values. A table of such a path without randomness is reproduced
+exactly at these values and nowhere else: once a window-based flow loses a different packet, it takes another
+course, so results jump by percents between paths that are nearly equal, and no process trained on them finds
+the exact match.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from narrows.calibrate.paths import BASIC, LOSS, QUEUE, Path
 
 @dataclass(frozen=True)
 class Values:
-    """Which values of a parameter are round: how far from a given one they are looked for, as a share of it
-    (about what fits have been off that missed), and how many there are up to each unit of the first digit."""
+    """The round values of a parameter: how far from a given value they are searched, as a share of it (about
+    the error of fits that missed the true value), and how many there are up to each unit of the first digit.
+    """
 
     reach: float
     steps: int
@@ -31,15 +32,16 @@ VALUES = {
     "queue": Values(0.2, 10),
     "loss": Values(0.4, 2),
 }
-#: The loss below which a path without any is tried too.
+#: Below this loss, a path without loss is tried too.
 NO_LOSS = 2e-3
 
 
 def near(path: Path) -> list[Path]:
-    """The paths near one whose rate and delay have two digits, and loss one or one and a half; with its
-    features and without them. The path itself is not among them."""
+    """Paths near another one whose rate and delay have two digits, and whose loss has one or one and a half,
+    with and without its features. The path itself is not included.
+    """
     choices = [round_values(path[parameter.name], VALUES[parameter.name]) for parameter in BASIC]
-    # Queues of one BDP have any length.
+    # Queues of one BDP may have any length.
     at = BASIC.index(QUEUE)
     choices[at] = sorted({*(float(round(value)) for value in choices[at]), path[QUEUE.name]})
     if 0 < path[LOSS.name] < NO_LOSS:
@@ -54,8 +56,9 @@ def near(path: Path) -> list[Path]:
 
 
 def likeliest(paths: Sequence[Path], path: Path, count: int) -> list[Path]:
-    """Of paths, the best expected first: those first ones, those that are nearest to a path, and those that
-    have the fewest digits; `count` of each."""
+    """The most promising paths: `count` each of those with the best expectation, those nearest to a path, and
+    those with the fewest digits.
+    """
     places, left = list(paths[:count]), list(paths[count:])
     orders: tuple[Callable[[Path], float], ...] = (lambda place: _distance(place, path), _digits)
     for order in orders:
@@ -65,7 +68,7 @@ def likeliest(paths: Sequence[Path], path: Path, count: int) -> list[Path]:
 
 
 def round_values(value: float, wanted: Values) -> list[float]:
-    """The round values within reach of a value; the nearest alone if there are none."""
+    """The round values within reach of a value; only the nearest one if there are none."""
     if value <= 0:
         return [0.0]
     low, high = value * (1 - wanted.reach), value * (1 + wanted.reach)
@@ -87,7 +90,7 @@ def _distance(path: Path, other: Path) -> float:
 
 
 def _digits(path: Path) -> int:
-    """The digits of its basic values, without zeros at their ends."""
+    """The number of digits of its basic values, without trailing zeros."""
     return sum(
         len(f"{path[parameter.name]:.3e}".partition("e")[0].replace(".", "").strip("0"))
         for parameter in BASIC

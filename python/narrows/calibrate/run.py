@@ -1,4 +1,4 @@
-"""`narrows calibrate`: from its input to its folder."""
+"""`narrows calibrate`: from its input to its output folder."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Asked:
     seed: int
     budget: Budget
     threads: int
-    #: A trace that the link follows, in the place of a constant rate or a Poisson process.
+    #: A trace for the link, in place of a constant rate or a Poisson process.
     trace: Path | None = None
 
 
 def merge_map(path: Path | None, written: Mapping[str, str | None], others: Map) -> Map:
-    """A map from a file with what options say in its place."""
+    """Merges the map of a file with options, which take precedence."""
     base = read_map(path) if path is not None else Map()
     return Map(
         {**base.schemes, **written},
@@ -79,7 +79,7 @@ def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object])
 
 @dataclass(frozen=True)
 class Known:
-    """The facts before the fit."""
+    """The facts that are known before the fit."""
 
     table: Table
     entries: dict[str, str]
@@ -119,7 +119,9 @@ def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], know
 
 
 def _trace(path: Path) -> TraceFile:
-    """A trace with its mean. Raises `DataError` if it is none, or of no format that scenarios take."""
+    """A trace with its mean. Raises `DataError` if the file is not a trace, or has a format that scenarios
+    don't accept.
+    """
     from narrows.traces.formats import read_rates
 
     result, form = read_rates(path)
@@ -138,8 +140,9 @@ def _need_scipy() -> None:
 
 
 def workload(table: Table, chosen: Map) -> Workload:
-    """Flows, interval and duration: what the map or options say, else what the campaign does. Raises
-    `DataError` where neither does and it is needed."""
+    """Flows, interval and duration: from the map or options, else from the campaign. Raises `DataError` if a
+    required value is missing in both.
+    """
     facts = table.facts
     flows = chosen.flows or int(facts.get("flows") or max([1, *map(int, table.flows)]))
     interval = chosen.interval or facts.get("interval")
@@ -155,7 +158,7 @@ def workload(table: Table, chosen: Map) -> Workload:
 
 
 def metrics_of(table: Table, chosen: Map) -> dict[str, str]:
-    """Which of our metrics each quantity of the table is."""
+    """The metric of Narrows for each quantity of the table."""
     result = {quantity: METRICS[quantity][0] for quantity in (THROUGHPUT, DELAY, LOSS)}
     return {**result, **table.metrics, **chosen.metrics}
 
@@ -178,7 +181,7 @@ def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: A
 
 
 def _open(folder: Path, document: dict[str, Any]) -> FolderLock:
-    """Makes the folder, or opens it again for the same table, schemes and seed."""
+    """Creates the folder, or opens it again for the same table, schemes and seed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         there = (folder / DOCUMENT).exists()

@@ -1,10 +1,10 @@
 """The choice of the path to simulate next.
 
-Some paths of a Latin hypercube are simulated first. Then, again and again, Gaussian processes learn from all
-results so far, and a few paths are chosen: the one at which the expected results come nearest to the table,
-and others that would be the best if the results were as one possible draw from the processes has them
-(Thompson sampling). Every evaluation has a seed of its own, so that the processes average over chance. All
-choices follow from the seed and the results, never from time or the number of threads.
+First, some paths of a Latin hypercube are simulated. Then, repeatedly, Gaussian processes learn from all
+results so far, and a few paths are chosen: the one whose expected results are closest to the table, and
+others that would be the best under one possible draw from the processes (Thompson sampling). Every evaluation
+has a separate seed, so that the processes average over randomness. All choices follow from the seed and the
+results, never from time or the number of threads.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from narrows.calibrate.surrogate import Floats, Surrogate
 from narrows.calibrate.targets import Objective, Targets
 from narrows.sweep import designs
 
-#: Candidates far and near, of which the most promising are drawn from.
+#: Distant and near candidates; the most promising of them are sampled.
 _FAR, _NEAR, _PROMISING = 800, 800, 100
 _STEPS = (0.15, 0.05, 0.02)
-#: Rounds of refinement of a minimum, and candidates of each.
+#: Rounds of refinement of a minimum, and candidates in each.
 _ROUNDS, _EACH = 8, 120
-#: Seeds of a search: this many evaluations before those of the next seed begin.
+#: Seeds of a search are this many evaluations apart.
 SEEDS = 1_000_000
 
 
 class Budget:
-    """How much may be spent on the search: evaluations, or seconds of simulating in all sessions."""
+    """The budget of the search: evaluations, or seconds of simulation in all sessions."""
 
     def __init__(self, evaluations: int | None, seconds: float | None) -> None:
         self.evaluations, self.seconds = evaluations, seconds
 
     def used_share(self, search: Search) -> float:
-        """The share that is used up."""
+        """The used share."""
         if self.seconds is not None:
-            # Thinking between evaluations counts too, of this session.
+            # Time spent choosing paths in this session counts too.
             return (search.simulator.spent + search.thought) / self.seconds
         return len(search.history) / max(1, self.evaluations or 1)
 
@@ -56,7 +56,7 @@ class Seen:
 
 
 class Search:
-    """A search with what it has seen so far."""
+    """A search with its results so far."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Search:
         self.told()
 
     def begin(self, space: Space, count: int, around: Path | None = None) -> None:
-        """Simulates paths that are spread over a space; around a path only those near it in what it has."""
+        """Simulates paths that are spread over a space, or over the vicinity of a path."""
         keys = [f"{space.link}/{name}/{len(self.history)}" for name in space.names]
         points = np.array(list(designs.latin_hypercube(keys, self.seed, count)))
         if around is not None:
@@ -120,14 +120,17 @@ class Search:
     def close_in(
         self, space: Space, width: float, count: int, part: str, centre: Path | None = None
     ) -> Space:
-        """The part of a space around its best path, or another, with `count` evaluations spread over it:
-        where values are nearly linear in the parameters, a fit averages over the chance of all of them."""
+        """The part of a space around its best path, or another one, with `count` evaluations spread over it:
+        where values are nearly linear in the parameters, a fit averages over the randomness of all of them.
+        """
         inner = space.around(centre or self.best(space), width, part)
         self.begin(inner, count)
         return inner
 
     def _judge(self, space: Space) -> None:
-        """Takes the misfit at the best path so far into the objective, and widens ranges at its edge."""
+        """Updates the objective with the misfit at the best path so far, and widens ranges at whose edge it
+        lies.
+        """
         best = self.best(space)
         self.objective = self.objective.after(
             self.expect(space, [best])[0], self.surrogate(space).chance() * math.sqrt(self.runs)
@@ -138,11 +141,11 @@ class Search:
     # -- what is known ---------------------------------------------------------------------------
 
     def list_seen(self, space: Space) -> list[Seen]:
-        """The evaluations that are of a space."""
+        """The evaluations that belong to a space."""
         return [seen for seen in self.history if space.holds(seen.path)]
 
     def surrogate(self, space: Space) -> Surrogate:
-        """The processes of a space, with everything that is known."""
+        """The processes of a space, trained on all results."""
         key = (space.link, space.unit, space.features, space.part)
         known, surrogate = self._learnt.get(key, (0, None))
         seen = self.list_seen(space)
@@ -158,7 +161,7 @@ class Search:
         return self.surrogate(space).means(np.array([space.shares(path) for path in paths]))
 
     def best(self, space: Space, chosen: NDArray[np.bool_] | None = None) -> Path:
-        """The path on which the chosen targets (all, if none are chosen) are expected to be met best."""
+        """The path that is expected to meet the chosen targets best (all targets by default)."""
         surrogate = self.surrogate(space)
         random = self._random("best", space)
         candidates = self._candidates(space, surrogate, random, chosen)
@@ -167,11 +170,11 @@ class Search:
         return space.path(best)
 
     def cost(self, space: Space) -> float:
-        """The objective that is expected on the best path of a space."""
+        """The expected objective of the best path of a space."""
         return float(self.objective.of(self.expect(space, [self.best(space)]))[0])
 
     def pool(self, space: Space) -> Floats:
-        """Many candidates, for questions about all of a space."""
+        """Many candidates, to represent a whole space."""
         return self._candidates(space, self.surrogate(space), self._random("pool", space))
 
     def hold_out(self, space: Space) -> dict[str, tuple[Path, float | None]]:
@@ -187,12 +190,12 @@ class Search:
         return result
 
     def error_of_held_out(self, space: Space) -> float:
-        """The mean of that over schemes."""
+        """The mean of these errors over schemes."""
         errors = [error for _, error in self.hold_out(space).values() if error is not None]
         return fmean(errors) if errors else 0.0
 
     def relative(self, rows: Floats) -> Floats:
-        """|ours / theirs - 1| of expected results; NaN where a target enters no error."""
+        """|ours / theirs - 1| of expected results; NaN for targets that enter no error."""
         used = np.array([target.relative for target in self.targets.all])
         return np.where(used, np.abs(np.expm1(rows - self.targets.theirs)), np.nan)
 
@@ -217,7 +220,7 @@ class Search:
         costs = self.objective.of(surrogate.means(seen), chosen)
         centres = seen[np.argsort(costs, kind="stable")[:6]]
         near = centres[random.integers(len(centres), size=_NEAR)]
-        # Some move along a few axes only.
+        # Some candidates move along a few axes only.
         moves = random.standard_normal((_NEAR, axes)) * random.choice(_STEPS, size=(_NEAR, 1))
         moves *= random.random((_NEAR, axes)) < random.choice([0.4, 1.0], size=(_NEAR, 1))
         values = np.concatenate([random.random((_FAR, axes)), near + moves, centres])

@@ -1,11 +1,11 @@
-"""Results of schemes on paths: simulated in memory on several threads, and kept on disk.
+"""Results of schemes on paths, simulated in memory on several threads and kept on disk.
 
     evaluations.jsonl    a line for each evaluation, written when it is finished: the path, what was
                          simulated, and the values of every scheme, flow and run
 
-An evaluation is known by the hash of what it consists of and the version, and never runs twice. A search that
-follows from its seed asks for the same evaluations again when it is resumed, and gets them from here. A line
-that was cut off by a crash is cut away.
+An evaluation is identified by the hash of its definition and the version, and never runs twice. A resumed
+search is determined by its seed, so it requests the same evaluations again and receives them from here. A
+line that a crash cut off is removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 
 EVALUATIONS = "evaluations.jsonl"
-#: Memory that one cell may use.
+#: Memory limit of one cell.
 _MEMORY = 2_000_000_000
 _METRICS = tuple(metric for metrics in METRICS.values() for metric in metrics)
 
@@ -35,7 +35,8 @@ _METRICS = tuple(metric for metrics in METRICS.values() for metric in metrics)
 @dataclass(frozen=True)
 class Wanted:
     """One evaluation: a path, the schemes (by their published names) that run on it, the number of runs, and
-    the seed of their chance."""
+    the seed of their randomness.
+    """
 
     path: Path
     schemes: tuple[str, ...]
@@ -45,14 +46,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of one: of each scheme and flow the values of each metric in each run."""
+    """The results of an evaluation: for each scheme and flow, the values of each metric in each run."""
 
     path: Path
     seconds: float
     found: Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
 
     def runs(self, metrics: Mapping[str, str]) -> dict[str, dict[str, dict[str, Sequence[float | None]]]]:
-        """The values of runs by scheme, flow and quantity; `metrics` says which metric each quantity is."""
+        """The values of runs by scheme, flow and quantity; `metrics` maps each quantity to a metric."""
         return {
             scheme: {
                 flow: {quantity: of[metrics[quantity]] for quantity in QUANTITIES}
@@ -63,7 +64,9 @@ class Evaluation:
 
 
 class Simulator:
-    """Simulates and remembers. `entries` are the schemes as scenarios write them, by published names."""
+    """Simulates evaluations and keeps their results. `entries` are the schemes in the notation of scenarios,
+    by published names.
+    """
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class Simulator:
         return result
 
     def check_kept(self) -> None:
-        """Raises `NarrowsError` if evaluations that were kept are not in the folder any more."""
+        """Raises `NarrowsError` if the file of kept evaluations has vanished from the folder."""
         lost = self._known.keys() - self._load().keys()
         if lost:
             raise NarrowsError(
@@ -157,7 +160,7 @@ class Simulator:
 
         texts: list[str] = []
         owners: list[tuple[_Pending, str, int]] = []
-        # Beside the evaluations: whoever removes the output has removed it.
+        # The file lies beside the evaluations: removing the output folder removes it too.
         with scratch.working_folder("traces", self._path.parent) as place:
             folder = str(place)
             for item, key, text in missing:

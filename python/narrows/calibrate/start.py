@@ -1,4 +1,4 @@
-"""Where a search begins: ranges of the path's own parameters, by formula from the table.
+"""The start of a search: ranges of the path's basic parameters, by formula from the table.
 
 - rate: the largest total throughput is a little less than the rate.
 - delay: the smallest 95th percentile is a little more than the delay of the path.
@@ -24,7 +24,7 @@ def ranges(targets: Targets) -> dict[str, tuple[float, float]]:
     top = max(throughputs)
     if delays:
         shortest = delays[0]
-        # The longest of a few is often that of a scheme that queues at its own sender.
+        # The longest delay of a few schemes often comes from one that queues at its own sender.
         longest = delays[-1] if len(delays) < 4 else delays[-2]
         full = (longest - shortest) / 1e9 * top / (8 * PACKET_BYTES)
         delay = (0.3 * shortest, shortest)

@@ -1,10 +1,10 @@
-"""Gaussian processes: predictions for each scheme on paths that have not been simulated.
+"""Gaussian processes that predict each scheme's results on paths that have not been simulated.
 
 Each target (a value of one scheme) has a separate process over the parameters on their axes: a linear trend
 and a Matérn-5/2 kernel with a length for each axis, whose lengths, height and noise have the largest
 likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5).
-Modelling values and not the objective has two advantages: it is easier to learn, and the objective of any
-choice of schemes follows from the same processes, which is what leaving one out needs.
+Modelling values and not the objective has two advantages: they are easier to learn, and the objective of any
+subset of schemes follows from the same processes, which leaving one out requires.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _ROOT5 = math.sqrt(5.0)
-#: Bounds of the logarithms of length, height (of what the trend leaves) and noise.
+#: Bounds of the logarithms of length, height (of the residual of the trend) and noise.
 _LENGTH, _HEIGHT, _NOISE = (-1.9, 3.0), (-4.0, 2.0), (-9.0, 0.7)
 _JITTER = 1e-8
-#: The coefficients of the trend are held to about this many standard deviations over a range.
+#: The prior standard deviation of the trend's coefficients, in standard deviations of the values over a
+#: range.
 _TREND = 10.0
 
 
@@ -68,7 +69,7 @@ class _Process:
         return np.asarray(covariance @ self.weights * self.scale + self.centre)
 
     def sample(self, points: Floats, normal: Floats) -> Floats:
-        """Values at points that go together, from normal numbers (points x samples)."""
+        """A joint sample at points, from normal numbers (points x samples)."""
         from scipy.linalg import cho_solve, cholesky
 
         between = _covariance(points, self.points, self.settings)
@@ -118,7 +119,7 @@ def _cost(settings: Floats, points: Floats, values: Floats) -> tuple[float, Floa
     gradient[:axes] = 0.5 * np.einsum("ij,ijk->k", common, squares)
     gradient[-2] = (outer * matern).sum()
     gradient[-1] = np.trace(outer) * noise
-    # Lengths around the width of the ranges, noise around a few per cent of the spread.
+    # A weak preference for lengths around the width of the ranges and noise of a few per cent of the spread.
     centre = np.concatenate([np.full(axes, 0.3), [-0.7, -3.0]])
     width = np.concatenate([np.full(axes, 1.0), [1.5, 2.0]])
     away = (settings - centre) / width
@@ -137,7 +138,8 @@ class Surrogate:
 
     def learn(self, points: Floats, values: Floats) -> None:
         """Learns from all results so far: points x axes, and points x targets with NaN where there is none.
-        Lengths are searched when there is a quarter more than the last time."""
+        Lengths are optimised again when there is a quarter more data than the last time.
+        """
         search = len(points) >= 1.25 * self.searched
         if search:
             self.searched = len(points)
@@ -159,7 +161,7 @@ class Surrogate:
         return values
 
     def chance(self) -> Floats:
-        """The standard deviation of the noise of each target; NaN where nothing is known."""
+        """The standard deviation of the noise of each target; NaN without data."""
         values = np.full(len(self.known), np.nan)
         for at, process in enumerate(self.known):
             if process is not None:
@@ -167,7 +169,7 @@ class Surrogate:
         return values
 
     def samples(self, points: Floats, count: int, random: np.random.Generator) -> Floats:
-        """Possible results at points that go with what is known (samples x points x targets)."""
+        """Joint samples of results at points (samples x points x targets)."""
         values = np.full((count, len(points), len(self.known)), np.nan)
         for at, process in enumerate(self.known):
             if process is not None:

@@ -23,7 +23,7 @@ MOST_BYTES = 50_000_000
 ALL = "all"
 THROUGHPUT, DELAY, LOSS = "throughput", "delay", "loss"
 QUANTITIES = (THROUGHPUT, DELAY, LOSS)
-#: The metrics that a quantity may be; a heading or a map names another than the first.
+#: The metrics that may represent a quantity; a heading or a map may select another than the first.
 METRICS = {
     THROUGHPUT: ("throughput_bps", "goodput_bps"),
     DELAY: ("delay_p95_ns",),
@@ -41,7 +41,7 @@ _EXAMPLES = {
     LOSS: "loss_pct, loss_ratio or loss (%)",
 }
 _WORDS = {THROUGHPUT: r"throughput|tput|goodput", DELAY: r"delay|latency|owd", LOSS: r"loss|lost"}
-#: Units as headings spell them, besides those of scenarios.
+#: Units as headings spell them, in addition to those of scenarios.
 _UNITS = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s", "pct": "%", "percent": "%"}
 _UNITS |= {"mbit": "Mbit/s", "kbit": "kbit/s", "msec": "ms", "sec": "s", "usec": "us", "µs": "us"}
 _NONE = ("", "n/a", "na", "nan", "-", "none", "null")
@@ -60,15 +60,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Table:
-    """Measured values, and what the source says of the runs."""
+    """Measured values, and the source's facts about the runs."""
 
     source: str
     rows: tuple[Measured, ...]
-    #: The metric that a quantity is, where the source says so.
+    #: The metric of a quantity, if the source states it.
     metrics: dict[str, str] = field(default_factory=dict)
-    #: Things about the runs that a campaign knows: keys `flows`, `interval`, `duration`, in words.
+    #: Facts about the runs that a campaign states: keys `flows`, `interval`, `duration`, in words.
     facts: dict[str, str] = field(default_factory=dict)
-    #: Remarks on values that are not read literally.
+    #: Remarks on values that are not taken literally.
     notes: tuple[str, ...] = ()
 
     @property
@@ -78,7 +78,7 @@ class Table:
 
     @property
     def flows(self) -> list[str]:
-        """The flows but `all`."""
+        """The flows without `all`."""
         return [flow for flow in dict.fromkeys(row.flow for row in self.rows) if flow != ALL]
 
 
@@ -180,7 +180,7 @@ class _Reading:
                 return head.index(metric)
         numbers = [at for at, heading in enumerate(head) if re.search(_WORDS[quantity], heading.lower())]
         if quantity == DELAY:
-            # A table may have other percentiles and means of the delay beside it.
+            # A table may also contain other percentiles and means of the delay.
             ours = [at for at in numbers if "95" in head[at]]
             other = re.compile(r"mean|average|avg|median|min|max|p?50|99|queue")
             numbers = ours or [at for at in numbers if not other.search(head[at].lower())]
@@ -192,7 +192,7 @@ class _Reading:
         return numbers[0] if numbers else None
 
     def factor(self, quantity: str, heading: str) -> Fraction:
-        """From the unit in a heading to the base unit."""
+        """The factor from the unit in a heading to the base unit."""
         from narrows.scenario.quantity import SPELLINGS
 
         kind = _KINDS[quantity]

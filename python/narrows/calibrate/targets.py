@@ -1,11 +1,11 @@
 """The distance between the results on a path and a table.
 
 Every scheme has a throughput, a 95th percentile of delay and a loss; a target is the mean of one of them over
-the runs of the table. The reported error is that of Pantheon: the mean over schemes and both of
-throughput and delay of |ours / theirs - 1|. The search goes by more: by differences of logarithms, each in
-units of its own noise together with the common misfit of its quantity, with losses besides, and large
-differences counting less than their squares. So a table that a path can reproduce exactly is met as exactly
-as its noise allows, and one that no path reproduces has its typical difference made small.
+the runs of the table. The reported error is that of Pantheon: the mean over schemes and both of throughput
+and delay of |ours / theirs - 1|. The search uses more: differences of logarithms, each in units of its noise
+combined with the common misfit of its quantity, with losses included, and with large differences counting
+less than their squares. A table that a path can reproduce exactly is therefore met as exactly as its noise
+allows, and for one that no path reproduces the typical difference is minimised.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from narrows.calibrate.table import ALL, DELAY, LOSS, QUANTITIES, THROUGHPUT, Ta
 Floats = NDArray[np.float64]
 #: Results: scheme, flow, quantity, and the values of the runs.
 Runs = Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
-#: Losses below this share are all alike.
+#: Losses below this share count as equal.
 LEAST_LOSS = 1e-3
-#: Noise of a value that says none: of one run, or of runs that are printed with few digits.
+#: Noise of a value without a stated noise: of a single run, or of runs printed with few digits.
 LEAST_NOISE, UNKNOWN_NOISE = 2e-3, 0.05
-#: Weight of losses in the search beside throughput and delay, whose weight is 1: more where the path
-#: reproduces throughputs to this misfit, so that losses don't pull it away from anything.
+#: Weight of losses in the search relative to throughput and delay: larger if the path reproduces throughputs
+#: to this misfit, so that losses never worsen the fit of the others.
 LOSS_WEIGHT, FULL_LOSS_WEIGHT, REPRODUCED = 0.2, 0.6, 0.03
-#: Of how many runs the noise that simulations have is worth, beside that of the runs of the table.
+#: The noise of simulations counts as much as this many runs of the table.
 _CHANCE_RUNS = 4
-#: The part of the common misfit within which differences count by their squares, and beyond it as they are.
+#: Up to this multiple of the common misfit differences count by their squares, beyond it linearly.
 _INNER = 0.5
-#: The throughput that counts as none, as a share of the largest of the table.
+#: Throughput below this share of the table's largest counts as none.
 LEAST_THROUGHPUT = 1e-3
 
 
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def relative(self) -> bool:
-        """True if it enters the error."""
+        """True if the target enters the error."""
         return self.quantity != LOSS and self.value > 0
 
 
@@ -59,7 +59,7 @@ class Targets:
     """All targets of a table in a fixed order, and their noise."""
 
     all: tuple[Target, ...]
-    #: Standard error of each on the scale of `scale`.
+    #: The standard error of each target on the scale of `scale`.
     noise: Floats
 
     @property
@@ -69,13 +69,14 @@ class Targets:
 
     @property
     def theirs(self) -> Floats:
-        """The targets on the scale on which differences are taken: means over runs of scaled values, so that
-        the expectation does not depend on how many runs there are."""
+        """The targets on the scale of the differences: means over runs of scaled values, so that the
+        expectation does not depend on the number of runs.
+        """
         return np.array([fmean(self.of_runs(target)) for target in self.all])
 
     def of_runs(self, target: Target) -> list[float]:
         """The scaled values of the runs of the table."""
-        # A run that all but failed would dominate the mean of logarithms.
+        # A run that nearly failed would dominate the mean of logarithms.
         least = 0.0 if target.quantity == LOSS else 0.05 * target.value
         return [self.scale(target.quantity, max(value, least)) for value in target.runs]
 
@@ -86,13 +87,13 @@ class Targets:
         )
 
     def scale(self, quantity: str, value: float) -> float:
-        """The logarithm; of losses that of loss + 0.1 %."""
+        """The logarithm; for losses the logarithm of loss + 0.1 %."""
         if quantity == LOSS:
             return math.log(max(value, 0.0) + LEAST_LOSS)
         return math.log(max(value, self._least if quantity == THROUGHPUT else 1.0))
 
     def row(self, runs: Runs) -> Floats:
-        """Results in the order of the targets; NaN where there is none."""
+        """Results in the order of the targets; NaN for missing ones."""
         values = []
         for target in self.all:
             scaled = [self.scale(target.quantity, value) for value in self._values(target, runs)]
@@ -105,7 +106,7 @@ class Targets:
         return [value for value in values if value is not None]
 
     def means(self, runs: Runs) -> list[float | None]:
-        """The mean over runs of each target; None where there is none."""
+        """The mean over runs of each target; None for missing ones."""
         return [fmean(values) if (values := self._values(target, runs)) else None for target in self.all]
 
     def mask(self, schemes: Sequence[str]) -> NDArray[np.bool_]:
@@ -113,7 +114,7 @@ class Targets:
         return np.array([target.scheme in schemes for target in self.all])
 
     def errors(self, means: Sequence[float | None]) -> list[float | None]:
-        """ours / theirs - 1 of each target, of losses ours - theirs; None where there is none."""
+        """ours / theirs - 1 of each target, for losses ours - theirs; None for missing ones."""
         values: list[float | None] = []
         for target, value in zip(self.all, means, strict=True):
             if value is None or (target.quantity != LOSS and not target.relative):
@@ -125,7 +126,7 @@ class Targets:
     def mean_error(
         self, errors: Sequence[float | None], schemes: Sequence[str] | None = None
     ) -> float | None:
-        """The mean of |error| over throughput and delay; None if there is nothing to take it of."""
+        """The mean of |error| over throughput and delay; None if there is no error."""
         own = [
             abs(error)
             for target, error in zip(self.all, errors, strict=True)
@@ -144,7 +145,7 @@ class Floor:
 
 
 def targets_of(table: Table, schemes: Sequence[str]) -> Targets:
-    """The targets of some schemes: totals over all flows, of schemes without totals each of their flows."""
+    """The targets of some schemes: totals over all flows, or each flow of schemes without totals."""
     targets: list[Target] = []
     for scheme in schemes:
         rows = [row for row in table.rows if row.scheme == scheme]
@@ -164,8 +165,9 @@ def targets_of(table: Table, schemes: Sequence[str]) -> Targets:
 
 
 def _noise(targets: Targets) -> Floats:
-    """Standard errors of means. The spread of a few runs is itself uncertain, so each is half that of its own
-    and half the typical one of the quantity."""
+    """The standard errors of means. The spread of a few runs is itself uncertain, so each value is the
+    average of its own spread and the typical one of the quantity.
+    """
     spreads = [_spread(targets.of_runs(target)) for target in targets.all]
     values = []
     for target, own in zip(targets.all, spreads, strict=True):
@@ -181,7 +183,7 @@ def _noise(targets: Targets) -> Floats:
 
 
 def _spread(values: Sequence[float]) -> float:
-    """The standard deviation of runs; NaN of a single one."""
+    """The standard deviation of runs; NaN for a single one."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
@@ -214,12 +216,13 @@ class Objective:
 
     @classmethod
     def first(cls, targets: Targets) -> Objective:
-        """Before anything is known of the misfit."""
+        """The objective before any misfit is known."""
         return cls(targets, {THROUGHPUT: 0.05, DELAY: 0.05, LOSS: 0.3}, targets.noise)
 
     def after(self, rows: Floats, chance: Floats) -> Objective:
-        """With the misfit that the best path so far has (its `row`), and the standard deviations that chance
-        makes of single runs there. A few runs may be alike by chance; simulations tell how likely that is."""
+        """The objective with the misfit of the best path so far (its `row`) and the standard deviations of
+        single runs there. A few runs may be alike by chance; simulations show how likely that is.
+        """
         counts = np.array([len(target.runs) for target in self.targets.all])
         spreads = np.array([_spread(self.targets.of_runs(target)) for target in self.targets.all])
         pooled = ((counts - 1) * spreads**2 + _CHANCE_RUNS * chance**2) / (counts - 1 + _CHANCE_RUNS)
@@ -245,10 +248,11 @@ class Objective:
         if chosen is not None:
             weights = weights * chosen
         away = np.atleast_2d(rows) - targets.theirs
-        # For throughput and delay the ratio is reported: too much counts more than too little.
+        # The reported error is the ratio for throughput and delay: too high a value counts more than too low
+        # a one.
         ratios = np.array([target.quantity != LOSS for target in targets.all])
         away = np.where(ratios, np.expm1(np.minimum(away, 3.0)), away)
         scaled = away / np.sqrt(self.noise**2 + (_INNER * common) ** 2)
-        # A scheme without a result on a path is as far off as one that is wrong by several scales.
+        # A scheme without a result on a path counts as one that is wrong by several scales.
         lost = np.sqrt(1 + np.where(np.isnan(scaled), 5.0, scaled) ** 2) - 1
         return np.asarray(lost @ weights / max(weights.sum(), 1e-12), dtype=float)

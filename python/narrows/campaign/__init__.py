@@ -1,1 +1,1 @@
-"""Campaigns: schemes x runs, executed, kept, resumed, measured."""
+"""Campaigns: schemes x runs, executed, stored, resumed, measured."""

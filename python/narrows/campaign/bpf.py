@@ -1,6 +1,6 @@
-"""BPF programs of a campaign, loaded once for a moment before it begins.
+"""BPF programs of a campaign, loaded briefly before it begins.
 
-A program that the kernel refuses is so found at once, and not when half of the cells have run.
+A program that the kernel refuses is thus detected at once, and not when half of the cells have run.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from narrows.scenario.real_path import sender_is_local
 
 
 def check_programs(plan: Plan, agent: Location, remote: Location | None = None) -> None:
-    """Tries every program that the cells use, at the machine that sends with it; raises what the agent says
-    of the first that fails. `remote` is the other host of a campaign between two.
+    """Tries every program that the cells use, on the machine that sends with it; raises the agent's message
+    about the first that fails. `remote` is the other host of a campaign between two hosts.
 
-    Files of users are only tried here.
+    Only users' files are tried here.
     """
     names: tuple[dict[str, None], dict[str, None]] = ({}, {})
     files: dict[str, str] = {}
@@ -46,7 +46,7 @@ def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) 
     with contextlib.ExitStack() as stack:
         handles = []
         for sha256, name in files.items():
-            # In memory and without a path: nothing is left, however this process ends.
+            # In memory and without a path: nothing remains, however this process ends.
             file = stack.enter_context(os.fdopen(os.memfd_create(name), "wb"))
             file.write(plan.scenario.files.contents[sha256])
             file.flush()

@@ -27,14 +27,14 @@ _REPEATED = (
     "network", "duration_ns", "record", "bin_ns", "sample_ns", "transport", "timeline", "measure",
     "transfers",
 )  # fmt: skip
-#: Members of results that follow from the records, whatever version has described the metrics.
+#: Members of results that follow from the records, independently of the version that described the metrics.
 _MEASURED = ("scenario", "hash", "rows", "digests", "summary", "skipped", "links", "link_summary", "expect")
-#: Relative difference of numbers that other machines may compute.
+#: Tolerance (relative) for numbers that another machine may compute.
 _TOLERANCE = 1e-9
 
 
 def check_campaign(folder: CampaignFolder) -> list[Check]:
-    """All checks of a campaign, in an order in which later ones rely on earlier ones."""
+    """All checks of a campaign, ordered so that later ones rely on earlier ones."""
     return [
         _check_seal(folder),
         _check(
@@ -48,7 +48,7 @@ def check_campaign(folder: CampaignFolder) -> list[Check]:
 
 
 def _check(name: str, problems: Iterator[str], fine: str) -> Check:
-    """The outcome of a check: its first problem, and how many there are."""
+    """The outcome of a check: its first problem, and the number of problems."""
     texts = list(problems)
     more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
     return Check(name=name, ok=not texts, detail=f"{texts[0]}{more}" if texts else fine)
@@ -59,7 +59,7 @@ def _skip(name: str, why: str) -> Check:
 
 
 def _check_seal(folder: CampaignFolder) -> Check:
-    # One that does not fit could not be read.
+    # Results that do not fit could not be read.
     if sealing.is_sealed(folder.path / "campaign.json"):
         return _check("campaign", iter(()), "campaign.json is as it was written")
     return _skip("campaign", "campaign.json is of a version that noted no digest of it")
@@ -91,7 +91,7 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
 
 
 def _hashes(document: dict[str, Any], scenario: dict[str, Any]) -> Iterator[str]:
-    """The hashes that a campaign of this resolved scenario may have."""
+    """The possible hashes of a campaign with this resolved scenario."""
     from narrows.scenario.model import hash_of
 
     own = hash_of(scenario)
@@ -105,7 +105,7 @@ def _hashes(document: dict[str, Any], scenario: dict[str, Any]) -> Iterator[str]
 def _find_changed_keys(
     scenario: dict[str, Any], row: dict[str, Any], run: int, ran: dict[str, Any]
 ) -> Iterator[str]:
-    """The members of a cell that are not those of the resolved scenario."""
+    """The members of a cell that differ from the resolved scenario."""
     drawn = scenario.get("drawn") or []
     overlay = ((drawn[run - 1] or {}).get("overlay") or {}) if run <= len(drawn) else {}
     said = {**scenario, **(row.get("overlay") or {}), **overlay}
@@ -120,7 +120,7 @@ def _find_changed_keys(
 
 
 def _timeless(flow: dict[str, Any]) -> dict[str, Any]:
-    """A flow without the time of its start, which chance may change."""
+    """A flow without its start time, which may be random."""
     return {key: value for key, value in flow.items() if not key.startswith("start_")}
 
 
@@ -175,7 +175,7 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
 
 
 def _first_difference(there: Results, measured: Results) -> str | None:
-    """The first number of results.json that is not that of the records, in words."""
+    """The first number of results.json that differs from the records, in words."""
     own = set(own_metrics.names(there.metrics))
     known = {metric.name for metric in there.metrics} - own
     plain, again = (
@@ -194,7 +194,7 @@ def _first_difference(there: Results, measured: Results) -> str | None:
 
 
 def _of_metrics(part: Any, known: set[str]) -> Any:
-    """A part of results with these metrics alone."""
+    """A part of the results with these metrics only."""
     if isinstance(part, list):
         return [_of_metrics(item, known) for item in part]
     if isinstance(part, dict) and isinstance(part.get("metrics"), dict):
@@ -247,7 +247,7 @@ def _csv_fits(content: bytes, there: Results, sealed: bool) -> bool:
     text = results_file.csv_text(there)
     if content == text.encode():
         return True
-    # Tables of earlier versions have formulas as they are.
+    # Tables of earlier versions contain unescaped formulas.
     return not sealed and _neutral(content.decode(errors="replace")) == _neutral(text)
 
 
@@ -269,7 +269,7 @@ def _parquet_fits(content: bytes, there: Results, sealed: bool) -> bool:
         result = pq.ParquetFile(pa.BufferReader(content))
         if sealed and result.metadata.created_by == pq.ParquetFile(pa.BufferReader(made)).metadata.created_by:
             return False
-        # Another version of the library writes the same rows in other bytes.
+        # Another version of the library encodes the same rows differently.
         return bool(result.read().equals(results_file.table(there), check_metadata=True))
     except (OSError, pa.ArrowException, ValueError):
         return False

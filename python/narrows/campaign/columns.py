@@ -1,7 +1,8 @@
 """The columns that distinguish the rows of a campaign: keys of the matrix and parameters of schemes.
 
 Names end in the unit (`rate_bps`, `delay_ns`), values are in base units. A parameter has a column if some
-scheme of the campaign has it at another value than its default, or if two set-ups of one scheme differ in it.
+scheme of the campaign has it at a value other than its default, or if it differs between two set-ups of one
+scheme.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from narrows.scenario.derived import quantity_of, suffix
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 
-#: Ends of names, and units, by the kind of value.
+#: Suffixes of names, and units, by the kind of value.
 _UNITS = {
     "rate": ("bps", "bit/s"),
     "span": ("ns", "ns"),
@@ -38,7 +39,7 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name in files, its name for people, where it comes from and the unit of its values."""
+    """One column: its name in files, its name for people, its origin and the unit of its values."""
 
     name: str
     label: str
@@ -49,7 +50,7 @@ class Column:
     kind: str
 
     def to_document(self) -> results.Column:
-        """The column as results describe it."""
+        """The column in the form of results."""
         return results.Column(
             name=self.name, label=self.label, source=self.source, key=self.key or None, unit=self.unit
         )
@@ -61,7 +62,7 @@ class Column:
 
 
 class Columns:
-    """The columns of a campaign and their values; `metrics` are names that columns may not have."""
+    """The columns of a campaign and their values; `metrics` are reserved names."""
 
     def __init__(self, document: dict[str, Any], metrics: Collection[str] = ()) -> None:
         self.scenario = resolved_scenario(document)
@@ -74,8 +75,9 @@ class Columns:
         return [column for column, _ in self._found]
 
     def values(self, label: str, flow: int | None = None) -> dict[str, Any]:
-        """The values of a row of the scenario by the names of columns, of one flow or of all; None where it
-        has no such value, or its flows have different ones."""
+        """The values of a row of the scenario by column name, for one flow or for all; None if the row has no
+        such value, or its flows have different ones.
+        """
         result = {}
         for column, cells in self._found:
             of_row = cells.get(label, {})
@@ -99,7 +101,8 @@ class Columns:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    #: The values of each column, by the labels of rows and the numbers of flows; `None` means all flows.
+    #: The values of each column, by the labels of rows and the numbers of flows; the key `None` represents
+    #: all flows.
     @cached_property
     def _found(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
         pairs: list[tuple[Column, dict[str, dict[int | None, Any]]]] = []
@@ -150,14 +153,14 @@ class Columns:
         columns = []
         for source, name in wanted:
             kind = kinds[source, name]
-            # A share that is written as a number keeps its name: beta, not beta_ratio.
+            # A share that is written as a plain number keeps its name: beta, not beta_ratio.
             end = "number" if kind == "ratio" else kind
             made = Column(self._name(name, end, f"{source}_{name}"), name, source, None, end)
             columns.append((made, values[source, name]))
         return columns
 
     def _shared_value(self, label: str, of_row: dict[int | None, Any]) -> Any:
-        """The value that all flows under test of a row have."""
+        """The value that all flows under test of a row share."""
         flows = self.rows.get(label, {}).get("flows") or ()
         result = [of_row.get(flow.get("flow", 0)) for flow in flows if not flow.get("background")]
         return result[0] if result and all(value == result[0] for value in result) else None
@@ -167,7 +170,7 @@ class Columns:
 
 
 def free_name(name: str, kind: str, longer: str, taken: set[str]) -> str:
-    """A name of a column that is free, with the unit of its kind at its end; it is taken from then on."""
+    """A free name for a column, with the unit of its kind as a suffix; the name is reserved."""
     end = _UNITS.get(kind, ("", ""))[0]
     for number in range(1, 1000):
         word = name if number == 1 else longer if number == 2 else f"{longer}_{number}"
@@ -181,8 +184,9 @@ def free_name(name: str, kind: str, longer: str, taken: set[str]) -> str:
 
 
 def infer_types(texts: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    """The kind that written values have in common, and the values in base units by their texts; of kind
-    `text`, as they are written, if they have none in common."""
+    """The common kind of written values, and the values in base units by their texts; without a common kind,
+    `text` and the values as written.
+    """
     texts = list(dict.fromkeys(texts))
     if texts and all(text in _FLAGS for text in texts):
         return "flag", {text: _FLAGS[text] for text in texts}

@@ -1,7 +1,7 @@
-"""The rows of a campaign as schemes and their conditions, and the choice of some of them by name.
+"""The rows of a campaign as schemes and conditions, and the selection of rows by name.
 
-A matrix makes a row of every scheme in every combination of its values. The row's label has both, for example
-`cubic (droptail 1 bdp, delay 10 ms)`; here they are apart.
+A matrix makes a row of every scheme in every combination of its values. The label of a row has both, for
+example `cubic (droptail 1 bdp, delay 10 ms)`; here they are separate.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from narrows.errors import UsageError
 from narrows.scenario.derived import quantity_of, suffix
 from narrows.text import did_you_mean, shorten
 
-#: So many names are listed in a refusal.
+#: An error message lists up to this many names.
 _LISTED = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A scheme under one combination of the values of the matrix, as the scenario writes them."""
+    """A scheme under one combination of the matrix values, as the scenario writes them."""
 
     label: str
     scheme: str
     values: tuple[tuple[str, str], ...] = ()
-    #: Values that follow from those of the matrix, and further names of the keys: words by which `--only`
-    #: finds the row as well.
+    #: Values derived from those of the matrix, and further names of the keys: `--only` accepts them as well.
     also: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -36,8 +35,9 @@ class Row:
 
 
 def rows_of(resolved: Mapping[str, Any], labels: Iterable[str]) -> dict[str, Row]:
-    """The rows with these labels; one that the resolved scenario does not list is a scheme without
-    conditions."""
+    """The rows with these labels; a label that the resolved scenario does not list counts as a scheme without
+    conditions.
+    """
     listed = {str(row.get("label")): row for row in resolved.get("schemes") or [] if isinstance(row, dict)}
     keys: Mapping[str, str] = resolved.get("matrix") or {}
     rows = {}
@@ -54,7 +54,7 @@ def rows_of(resolved: Mapping[str, Any], labels: Iterable[str]) -> dict[str, Row
 
 
 def read_only(texts: Sequence[str]) -> dict[str, list[str]]:
-    """The values of each name in options such as `droptail=1 bdp`; raises `UsageError` for other texts."""
+    """The values of each name in options such as `droptail=1 bdp`; raises `UsageError` for invalid texts."""
     only: dict[str, list[str]] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
@@ -70,8 +70,9 @@ def read_only(texts: Sequence[str]) -> dict[str, list[str]]:
 def choose(
     rows: Sequence[Row], schemes: Sequence[str] = (), only: Mapping[str, Sequence[str]] | None = None
 ) -> list[Row]:
-    """The rows of these schemes (by name, or by the label of a row) with one of the values of every name in
-    `only`; an empty choice takes all. Raises `UsageError` for names and values that no row has."""
+    """The rows of these schemes (by name, or by the label of a row) that match a value for every name in
+    `only`; an empty selection takes all. Raises `UsageError` for names and values that no row has.
+    """
     kept = list(rows)
     if schemes:
         known = list(dict.fromkeys(row.scheme for row in rows))
@@ -95,8 +96,9 @@ def choose(
 
 
 def _values(row: Row, name: str) -> list[str]:
-    """The values that a row has by a name. A value of two words, such as `droptail 1 bdp`, may be named by
-    its first one."""
+    """The values of a row for a name. A value of two words, such as `droptail 1 bdp`, may be named by its
+    first word.
+    """
     pairs = (*row.values, *row.also)
     texts = [value for own, value in pairs if own == name]
     return texts or [value[len(name) + 1 :] for _, value in pairs if value.startswith(f"{name} ")]

@@ -1,14 +1,15 @@
-"""A full disk in the message of a failed cell: is it here, or on the other host of runs between two?"""
+"""Detects a full disk in the message of a failed cell: is it here, or on the other host of runs between two
+hosts?
+"""
 
 from __future__ import annotations
 
 import re
 
 _FULL = ("no space left", "disk is full", "disk quota", "enospc")
-#: The beginning of errors of the system as Python writes them. It runs here alone; agents write `(os error
-#: 28)`.
+#: The beginning of system errors in Python, which runs only here; agents write `(os error 28)`.
 _OURS = "[errno "
-#: The folder of all that is ours on the other host, before that of a run (`Partner.new_folder`).
+#: The folder of Narrows on the other host, which contains the folders of runs (`Partner.new_folder`).
 _FOLDER = re.compile(r"(/[^:]*)/runs/[0-9a-f]{16}-")
 
 
@@ -18,10 +19,10 @@ def is_full(message: str) -> bool:
 
 
 def full_there(message: str, host: str | None) -> str | None:
-    """The message if it was the other host that had no room; None if it was not, or is not known."""
+    """The message if the other host had no room; None if it had, or if that is unknown."""
     if host is None:
         return None
-    # Of runs between hosts, each end's part of a message begins with its name.
+    # In runs between hosts, each end's part of a message begins with its name.
     for part in message.split("; "):
         if part.startswith(f"{host}: ") and is_full(part) and _OURS not in part.lower():
             folder = _FOLDER.search(part)

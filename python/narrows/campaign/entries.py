@@ -1,4 +1,4 @@
-"""The cells in campaign.json, and the members of a new one."""
+"""The cells in campaign.json, and the members of a new cell."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from narrows.documents.results import Skipped
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
-    # Reading a campaign needs neither scenarios nor what plans are made of.
+    # Reading a campaign imports neither scenarios nor plans.
     from narrows.campaign import plan
     from narrows.scenario import Cell
 
 
 def now() -> str:
-    """The time of day, as it is written to files."""
+    """The time of day, in the format of files."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def new_document(
     name: str, where: str, scenario: dict[str, Any], versions: dict[str, Any], cells: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The campaign.json of a new campaign; `scenario` as it is stored."""
+    """The campaign.json of a new campaign; `scenario` is in its stored form."""
     return {
         "format": FORMAT,
         "name": name,
@@ -76,7 +76,7 @@ def read_skipped(document: dict[str, Any]) -> list[Skipped]:
 
 
 def new_planned(cell: Cell) -> dict[str, Any]:
-    """The entry of a cell of a plan."""
+    """The entry of a planned cell."""
     return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)
 
 

@@ -1,6 +1,6 @@
 """The events of a running campaign, as lines of JSON for other programs: `narrows run --events`.
 
-Each line is an object with `event` and `at` (UTC). The names and what they carry:
+Each line is an object with `event` and `at` (UTC). The names and their members:
 
 * `campaign`: `path`, `name`, `hash`, `where`, `cells` (number), `finished` (earlier), `skipped`.
 * `start`, `progress` (`share` from 0 to 1), `retry` (`why`): of `cell`, with `scheme` and `run`.
@@ -22,16 +22,16 @@ from narrows.campaign.entries import now
 
 FORMAT = "narrows/events/1"
 
-#: Tells of an event by its name, with its fields.
+#: Reports an event by its name, with its fields.
 Tell = Callable[..., None]
 
 
 def nobody(_event: str, **_fields: Any) -> None:
-    """For campaigns to which no program listens."""
+    """Ignores events, for campaigns without a listener."""
 
 
 def teller(stream: TextIO) -> Tell:
-    """Writes each event as a line, at once."""
+    """Returns a function that writes each event as a line, at once."""
 
     def tell(event: str, **fields: Any) -> None:
         first = {"format": FORMAT} if event == "campaign" else {}

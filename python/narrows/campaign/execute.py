@@ -1,7 +1,7 @@
-"""Runs the cells of a plan: simulated ones on all cores, those in real time one after the other.
+"""Runs the cells of a plan: simulated ones on all cores, real-time ones one after the other.
 
-Worker threads run one agent each and report to a queue; the main thread alone writes the journal,
-shows progress and receives signals.
+Each worker thread runs one agent and reports to a queue; only the main thread writes the journal, shows
+progress and receives signals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from narrows.documents.campaign import PENDING, CellEntry
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
 from narrows.scenario.model import Cell
 
-#: Less free room than this is a full disk, whatever the message says.
+#: Less free space than this counts as a full disk, regardless of the message.
 _LEAST_FREE_BYTES = 1_000_000
 
 
@@ -41,16 +41,16 @@ class Watcher(Protocol):
         """A cell begins."""
 
     def cell_progress(self, cell: Cell, share: float) -> None:
-        """A cell has come this far (0 to 1)."""
+        """A cell has reached this share (0 to 1)."""
 
     def cell_again(self, cell: Cell, why: str) -> None:
         """A cell has failed and will be tried again."""
 
     def cell_ended(self, cell: Cell, entry: CellEntry, seconds: float) -> None:
-        """A cell is finished or has failed."""
+        """A cell has finished or failed."""
 
     def message(self, text: str) -> None:
-        """Something the user should read."""
+        """A message for the user."""
 
 
 @dataclass
@@ -59,14 +59,14 @@ class _Event:
     cell: Cell
     share: float = 0.0
     outcome: CellOutcome | None = None
-    #: True if the outcome says that no cell can run here.
+    #: True if no cell can run here, judging by the outcome.
     hits_all: bool = False
     #: Notes about a round.
     state: dict[str, Any] | None = None
 
 
 class Executor:
-    """Runs cells that are still to be run."""
+    """Runs the remaining cells of a campaign."""
 
     def __init__(self, folder: CampaignFolder, plane: Plane, watcher: Watcher) -> None:
         self.folder = folder
@@ -75,9 +75,9 @@ class Executor:
         self.events: queue.Queue[_Event] = queue.Queue()
         self.waiting: deque[Cell] = deque()
         self.running: dict[str, Run] = {}
-        #: Number of times that cells have failed and are tried again.
+        #: How many times failed cells are tried again.
         self.again: Counter[str] = Counter()
-        #: The round that is being run.
+        #: The current round.
         self.round = 0
         self.any_finished = any(cell.is_finished for cell in folder.cells)
         self.lock = threading.Lock()
@@ -86,7 +86,7 @@ class Executor:
         self.fatal: NarrowsError | None = None
 
     def run(self, cells: list[Cell]) -> None:
-        """Runs the cells; raises when the campaign can't go on or was interrupted."""
+        """Runs the cells; raises if the campaign can't continue or was interrupted."""
         self.waiting.extend(cells)
         workers = [
             threading.Thread(target=self._work, daemon=True, name=f"cell worker {number}")
@@ -132,7 +132,7 @@ class Executor:
         if outcome.state == "interrupted":
             self.folder.change(cell.id, state=PENDING, started_at=None, ended_at=None)
             if not self.stopping:
-                # The agent itself was stopped from outside, which does not stop the campaign.
+                # The agent was stopped from outside, which does not stop the campaign.
                 self.folder.fail(cell.id, "interrupted", "the agent was stopped by a signal")
         elif outcome.state == "finished":
             try:
@@ -145,19 +145,19 @@ class Executor:
         if self.fatal is None and not (outcome.state == "interrupted" and self.stopping):
             self.watcher.cell_ended(cell, self.folder.entry(cell.id), outcome.seconds)
         if self.fatal is not None and not self.folder.entry(cell.id).is_finished:
-            # The cell itself is not to blame: it runs again when the campaign is resumed.
+            # The cell is not to blame: it runs again when the campaign is resumed.
             self.folder.change(cell.id, state=PENDING)
         self.folder.keep(cell.id)
 
     def _handle_retry(self, cell: Cell, outcome: CellOutcome) -> None:
-        """A cell has failed that will have another try."""
+        """Handles a failed cell that will be tried again."""
         self.folder.note_failure(cell.id, outcome.kind, outcome.message)
         self.folder.change(cell.id, state=PENDING, started_at=None)
         self.folder.keep(cell.id)
         self.watcher.cell_again(cell, f"{outcome.message}; it is tried again at the end of the round")
 
     def _judge_failure(self, outcome: CellOutcome, hits_all: bool) -> None:
-        """Ends the campaign if the same would happen to every other cell."""
+        """Ends the campaign if every other cell would fail in the same way."""
         if self.plane.ends_campaign(outcome):
             self._give_up(UnavailableError(f"{outcome.message}; run the same command again when it is back"))
             return
@@ -178,7 +178,7 @@ class Executor:
             self._give_up(UnavailableError(outcome.message))
 
     def _other_host(self) -> str | None:
-        """The name of the other host of runs between two."""
+        """The name of the other host of runs between two hosts."""
         resolved = self.folder.document["scenario"]["resolved"]
         return str(resolved["real_path"]["other"]) if resolved.get("real_path") else None
 
@@ -232,10 +232,11 @@ class Executor:
                 outcome = CellOutcome(
                     "failed", "io", f"{error.filename or self.folder.path}: {error.strerror}", 1
                 )
-            except Exception as error:  # a bug must not leave the campaign waiting for ever
+            except Exception as error:  # A bug must not make the campaign wait forever.
                 outcome = CellOutcome("failed", "internal", f"{type(error).__name__}: {error}", 1)
             self.any_finished |= outcome.state == "finished"
-            # Judged here: when the main thread hears of it, this one may have finished the next cell.
+            # Judged here: when the main thread processes the outcome, this thread may already have finished
+            # the next cell.
             hits_all = outcome.kind == "unavailable" and not self.any_finished
             again = outcome.state == "failed" and self._put_back(cell, outcome, hits_all)
             self.events.put(_Event("again" if again else "ended", cell, outcome=outcome, hits_all=hits_all))
@@ -246,17 +247,17 @@ class Executor:
                 self._around(cell, AFTER)
 
     def _around(self, cell: Cell, when: str) -> None:
-        """Notes what the machines are like before or after a round."""
+        """Notes the state of the machines before or after a round."""
         try:
             state = self.plane.around_round(cell.run, when)
-        except Exception as error:  # its absence does not end the campaign
+        except Exception as error:  # Missing notes do not end the campaign.
             state = {"round": cell.run, "when": when, "error": f"{type(error).__name__}: {error}"}
         if state is not None:
             self.events.put(_Event("round", cell, state={"at": now(), **state}))
 
     def _put_back(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> bool:
-        """Puts a failed cell at the end of its round, if it may be tried again."""
-        # Problems of the cell itself stay; and if no cell has worked yet, the user learns it at once.
+        """Moves a failed cell to the end of its round, if it may be tried again."""
+        # Problems of the cell itself persist; and if no cell has worked yet, the user is notified at once.
         hopeless = outcome.kind in ("input", "memory") or hits_all
         with self.lock:
             if hits_all or self.plane.ends_campaign(outcome):
@@ -266,7 +267,7 @@ class Executor:
                 return False
             self.again[cell.id] += 1
             same = sum(1 for _ in takewhile(lambda other: other.run == cell.run, self.waiting))
-            # Rounds follow each other, so what is left of this one comes first.
+            # Rounds follow each other, so the rest of this one comes first.
             self.waiting.insert(same, cell)
             return True
 
@@ -290,7 +291,7 @@ class Executor:
         try:
             outcome = run.run()
             if outcome.state == "finished":
-                # Here, so that nothing is hashed while the next run measures.
+                # Hashed here, so that no hashing happens while the next run measures.
                 outcome.digest = integrity.digest(self.folder.cell_dir(cell.id))
         except DataError as error:
             outcome = CellOutcome("failed", "internal", str(error), 1)

@@ -1,4 +1,4 @@
-"""Expectations of a scenario, held against the results: does what was asserted hold?"""
+"""Checks the expectations of a scenario against the results."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def judge(
     skipped: dict[str, str],
     metrics: Iterable[Metric],
 ) -> list[Outcome]:
-    """One finding per expectation and scheme that it speaks of; `skipped` has the reasons by schemes.
+    """One finding per expectation and scheme concerned; `skipped` has the reasons by scheme.
 
-    A scheme that was skipped can't fail; one that ran and gave no value does.
+    A skipped scheme can't fail; a scheme that ran without producing a value does.
     """
     known = {metric.name: metric for metric in metrics}
     outcomes = []
@@ -60,19 +60,19 @@ def judge(
 
 
 def _about(expectation: Expectation, known: Mapping[str, Metric]) -> Quantity:
-    """The quantity that the limits of an expectation bound."""
+    """The quantity that an expectation limits."""
     if expectation.about is not None:
         return expectation.about
     return known.get(expectation.metric, Quantity.unknown(expectation.metric))
 
 
 def questions(expectations: Iterable[Expectation]) -> list[Expectation]:
-    """The expectations about the states of senders, which no metric answers."""
+    """The expectations about the states of senders, which no metric covers."""
     return [expectation for expectation in expectations if expectation.question is not None]
 
 
 def add_answers(rows: Sequence[Row], asked: Sequence[Expectation], answers: Sequence[Answer]) -> None:
-    """Puts the answers for one cell into its rows, beside the metrics."""
+    """Adds the answers for one cell to its rows, beside the metrics."""
     for question, answer in zip(asked, answers, strict=True):
         for row in rows:
             if row.flow == question.flow:
@@ -84,13 +84,14 @@ def add_answers(rows: Sequence[Row], asked: Sequence[Expectation], answers: Sequ
 def _judge(
     expectation: Expectation, rows: Sequence[Row], skipped: str | None, happened: str | None
 ) -> tuple[Literal["holds", "fails", "skipped"], float | None, str | None]:
-    """The outcome, the value and a reason. `happened` is the metric that is 0 in runs in which what is timed
-    never happened."""
+    """The outcome, the value and a reason. `happened` is the metric that is 0 in runs in which the timed
+    event never happened.
+    """
     if skipped is not None:
         return SKIPPED, None, skipped
     valid = [row for row in rows if row.verdict != INVALID]
     values = [value for row in valid if (value := row.metrics.get(expectation.metric)) is not None]
-    # It would have taken longer than the run: a scheme gains nothing by never getting there.
+    # The event would have taken longer than the run: a scheme gains nothing by never reaching it.
     values += [math.inf for row in valid if happened and row.metrics.get(happened) == 0]
     if not values:
         texts = [row.absent.get(expectation.metric) for row in valid]
@@ -128,7 +129,7 @@ def amount(value: float | None, metric: Quantity) -> str:
     if kind == "number":
         return f"{value:.4g}"
     if kind in ("rate", "span"):
-        # Four digits are enough to see by how much it failed.
+        # Four digits suffice to show by how much it failed.
         digits = max(0, len(str(int(abs(value)))) - 4)
         return show(kind, round(value, -digits)) if value >= 1 else f"0 {'s' if kind == 'span' else 'bit/s'}"
     return show(kind, value)

@@ -11,7 +11,7 @@ from narrows.files import open_regular
 if TYPE_CHECKING:
     import pyarrow
 
-#: Kinds of tables that methods return.
+#: Kinds of tables that methods can return.
 Frame = Literal["arrow", "polars", "pandas"]
 OtherFrame = Literal["polars", "pandas"]
 FRAMES = ("arrow", "polars", "pandas")
@@ -37,8 +37,9 @@ def convert_table(table: pyarrow.Table, to: Frame) -> Any:
 
 
 def read_parquet(path: Path, flow: int | None = None) -> pyarrow.Table:
-    """One Parquet file of a record as it is, or its rows of one flow. Raises `DataError` with one sentence if
-    it is missing or damaged."""
+    """One Parquet file of a record, or its rows of one flow. Raises `DataError` with one sentence if it is
+    missing or damaged.
+    """
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet

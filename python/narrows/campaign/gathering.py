@@ -1,7 +1,7 @@
 """Folders of campaigns: their contents, and the problems of each.
 
-A campaign that is damaged, of a newer version or being written at the moment costs one sentence and hides no
-other one.
+A campaign that is damaged, of a newer version or being written at the moment yields one sentence and hides no
+other campaign.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import open_regular, read_whole
 
-#: The start of a run.json, where its format stands, and the newest major version of it that is read.
+#: The start of a run.json, which contains its format, and the newest major version that can be read.
 _FORMAT = re.compile(rb'"format"\s*:\s*"narrows/run/([0-9]+)')
 _HEAD = 4096
 _RUN = 1
@@ -32,19 +32,19 @@ _SHORTEST = 12
 
 @dataclass(frozen=True)
 class Gathered:
-    """One folder of a campaign, opened or not."""
+    """One campaign folder, opened or not."""
 
     path: Path
-    #: The campaign, unless it can't be read.
+    #: The campaign; None if it can't be read.
     folder: CampaignFolder | None
     #: Its problem, as one sentence that starts with the folder.
     problem: str | None = None
-    #: True if a process works on it now.
+    #: True if a process is working on it.
     busy: bool = False
 
     @property
     def note(self) -> str | None:
-        """The sentence that a reader of its numbers should know."""
+        """A sentence that readers of its numbers should see."""
         if self.folder is None or not self.busy:
             return self.problem
         done = sum(cell.is_finished for cell in self.folder.cells)
@@ -54,7 +54,7 @@ class Gathered:
 
 
 def gather(places: Iterable[Path]) -> list[Gathered]:
-    """All campaigns at and below these folders, the oldest first; those that can't be read come last.
+    """All campaigns at and below these folders, the oldest first; unreadable ones come last.
 
     Raises `DataError` if one of the folders does not exist.
     """
@@ -70,8 +70,7 @@ def gather(places: Iterable[Path]) -> list[Gathered]:
 
 
 def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[CampaignFolder, Results]]:
-    """Campaigns with their results. Problems are reported, and campaigns that can't be read are left
-    out.
+    """Campaigns with their results. Problems are reported, and unreadable campaigns are omitted.
 
     Raises `DataError` if none is left.
     """
@@ -99,7 +98,9 @@ def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[Ca
 
 
 def open_campaign(path: Path) -> Gathered:
-    """The campaign in a folder, with those problems of its records that show without reading them whole."""
+    """Opens the campaign in a folder, and lists those problems of its records that are visible without
+    reading them whole.
+    """
     try:
         folder = CampaignFolder.read(path)
     except NarrowsError as error:
@@ -108,7 +109,7 @@ def open_campaign(path: Path) -> Gathered:
 
 
 def _folders(place: Path) -> Iterator[Path]:
-    """Folders with a campaign.json; nothing below them is looked at."""
+    """Folders with a campaign.json; folders below them are not searched."""
     for root, names, files in os.walk(place):
         if "campaign.json" in files:
             names.clear()
@@ -127,7 +128,7 @@ def is_busy(folder: CampaignFolder) -> bool:
         return False
     try:
         number = folder.path.stat().st_ino
-        # Trying to lock it could make a process fail that starts at this moment.
+        # Trying to lock it could make a process fail that is just starting.
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     except OSError:
         return False
@@ -135,9 +136,10 @@ def is_busy(folder: CampaignFolder) -> bool:
 
 
 def record_problem(folder: CampaignFolder) -> str | None:
-    """The first problem with the records of finished runs, and how many runs have one; None if none is seen.
+    """The first problem with the records of finished runs, and the number of runs with problems; None if
+    there is none.
 
-    Only the ends of files are read. `narrows check` compares all of them with what the runs have left.
+    Only the ends of files are read. `narrows check` compares whole files with their digests.
     """
     problems = []
     for cell in folder.cells:
@@ -189,8 +191,9 @@ def _cell_problem(cell: Path) -> str | None:
 
 
 def parquet_problem(path: Path) -> str | None:
-    """The problem of a Parquet file that its ends show, as the end of a sentence; `None` if they are
-    right."""
+    """The problem of a Parquet file that its ends reveal, as the end of a sentence; `None` if there
+    is none.
+    """
     try:
         with open_regular(path) as file:
             start = file.read(len(_PARQUET))
@@ -208,21 +211,22 @@ def parquet_problem(path: Path) -> str | None:
 
 
 def is_torn(cell: Path) -> bool:
-    """True if the record of a cell that campaign.json does not know yet lacks the ends of files: a power cut
-    takes them from what was just written."""
+    """True if the record of a cell that campaign.json does not list yet has truncated files: a power cut
+    takes the end of recently written files.
+    """
     integrity.check_plain(cell)
     try:
         json.loads(read_whole(cell / "run.json", "record of a run"))
     except (DataError, ValueError, RecursionError):
         return True
     files = {file.name: file for file in cell.glob("*.parquet")}
-    # Each record has one of these.
+    # Each record has one of these files.
     whole = "packets.parquet" in files or "bins.parquet" in files
     return not whole or any(parquet_problem(file) for file in files.values())
 
 
 def count_verdicts(cells: Iterable[CellEntry]) -> str:
-    """The verdicts of runs in words: `9 ok, 1 degraded`; runs that are not finished by their state."""
+    """The verdicts of runs in words: `9 ok, 1 degraded`; unfinished runs are counted by state."""
     words = [cell.verdict if cell.is_finished else cell.state for cell in cells]
     order = ("ok", "degraded", "invalid", "failed", "pending")
     known = [

@@ -1,4 +1,4 @@
-"""Campaigns of runs that others made: the document, the folder, the results."""
+"""Campaigns of imported runs: the document, the folder, the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from narrows.scenario.slugs import free_slug, slug_of
 
 @dataclass(frozen=True)
 class Imported:
-    """A campaign that was made out of what others measured."""
+    """A campaign made from other tools' measurements."""
 
     folder: CampaignFolder
     results: Results
@@ -37,7 +37,7 @@ class Imported:
 
 
 def default_folder(name: str) -> Path:
-    """Where a campaign goes that was given no folder: under results/, like all others."""
+    """The default folder of a campaign: under results/, like all others."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     base = Path("results") / f"{stamp}-{name}"
     return base.with_name(free_slug(base.name, [path.name for path in base.parent.glob(f"{base.name}*")]))
@@ -53,8 +53,9 @@ def new_import_document(
     cells: list[dict[str, Any]],
     argv: list[str],
 ) -> dict[str, Any]:
-    """campaign.json of an import; settings that all cells share are added once they exist. `file` is the
-    source of the measurements, `written` the text that described them, if any."""
+    """The campaign.json of an import; settings that all cells share are added once they exist. `file` is the
+    source of the measurements, `written` the text that described them, if any.
+    """
     resolved = {
         "name": name,
         "question": question,
@@ -71,7 +72,7 @@ def new_import_document(
 def new_import_entry(
     scheme: str, run: int, taken: set[str], started_at: str | None = None, ended_at: str | None = None
 ) -> dict[str, Any]:
-    """The entry of a cell in campaign.json; `taken` are the ids of others, to which its id is added."""
+    """The entry of a cell in campaign.json; `taken` has the ids in use, to which its id is added."""
     plain = scheme.rpartition(":")[2]
     cell = free_slug(f"{slug_of(plain) or 'scheme'}-r{run}", taken)
     taken.add(cell)
@@ -81,8 +82,9 @@ def new_import_entry(
 def fill_campaign(
     target: Path, document: dict[str, Any], read_all: Callable[[CampaignFolder], None]
 ) -> Imported:
-    """Makes the folder of an import: `read_all` writes the records of its cells and notes how each ended. The
-    folder appears when it is complete. Refuses documents that could not be read back."""
+    """Creates the folder of an import: `read_all` writes the records of its cells and notes how each ended.
+    The folder appears when it is complete. Documents that could not be read back are refused.
+    """
     if problem := problem_of_members(document):
         raise DataError(f"{target}: the campaign could not be read again: {problem}")
     with fill(target, last="campaign.json") as partial:
@@ -98,7 +100,7 @@ def fill_campaign(
 
 
 def _settings(folder: CampaignFolder) -> dict[str, Any]:
-    """The settings that the cells share, from the first one that exists, as in resolved scenarios."""
+    """The settings that the cells share, from the first existing cell, in the form of resolved scenarios."""
     first = next(entry for entry in folder.cells if entry.is_finished)
     cell = read_run(folder.cell_dir(first.id)).cell
     return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

@@ -1,8 +1,8 @@
-"""Integrity of a campaign's folder: is it what its campaign.json says?
+"""Integrity of a campaign's folder: does it match its campaign.json?
 
-Folders of results travel: they are mailed, shared and unpacked. So no path in such a file leads out of
-its folder, and each finished cell has a digest over all its files, which reveals exchanged or edited ones.
-The digests detect accidents and mixtures; whoever rewrites campaign.json as well can make them fit.
+Folders of results travel: they are mailed, shared and unpacked. So no path in such a file leads out of its
+folder, and each finished cell has a digest over all its files, which reveals exchanged or edited ones. The
+digests detect accidents and mix-ups, not fraud: a forger can recompute them in campaign.json.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from narrows.errors import DataError, reason
 from narrows.files import open_regular
 from narrows.scenario.hashes import content_hash
 
-#: Folders of a campaign that commands write into and remove leftovers from.
+#: Folders of a campaign in which commands write files and remove leftovers.
 _PARTS = ("cells", "files", "logs", "figures")
-#: Names of cells: slugs (narrows.scenario.slugs) and the number of the run. No separators, no leading dot.
+#: Names of cells: slugs (narrows.scenario.slugs) and the number of the run, without separators and without a
+#: leading dot.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,127}")
 _STATES = ("pending", "finished", "failed", "skipped")
 
 
 def check_document(path: Path, document: dict[str, Any]) -> None:
-    """Refuses a campaign.json (at `path`) whose cells have names that are no names of folders, or parts that
-    lead elsewhere."""
+    """Refuses a campaign.json (at `path`) whose cell names are not valid folder names, or whose parts lead
+    elsewhere.
+    """
     for part in _PARTS:
         if (path.parent / part).is_symlink():
             raise DataError(
@@ -42,7 +44,7 @@ def check_document(path: Path, document: dict[str, Any]) -> None:
 
 
 def problem_of_cells(cells: list[dict[str, Any]]) -> str | None:
-    """The problem of the entries of cells, such as ids that are equal; None if there is none."""
+    """The problem of the entries of cells, such as duplicate ids; None if there is none."""
     seen: set[str] = set()
     for number, entry in enumerate(cells, 1):
         if problem := _problem(entry, seen):
@@ -52,7 +54,7 @@ def problem_of_cells(cells: list[dict[str, Any]]) -> str | None:
 
 
 def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
-    """The problem of an entry whose members are of the right types (narrows.campaign.schema)."""
+    """The problem of an entry whose members have the right types (narrows.campaign.schema)."""
     name, state = entry["id"], entry["state"]
     if not _ID.fullmatch(name):
         return f"has the id {name[:60]!r}, which is not a valid name of a folder"
@@ -66,13 +68,13 @@ def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
 def digest(cell: Path) -> str:
     """One SHA-256 over the names, sizes and contents of all files of a cell's folder, in the order of names.
 
-    Hashed is, for each file, a line `SHA-256  SIZE  NAME`, where NAME is its path inside of the folder: what
-    `sha256sum` and `stat` print is enough to compute it by hand.
+    The hash covers a line `SHA-256  SIZE  NAME` for each file, where NAME is its path inside the folder: the
+    output of `sha256sum` and `stat` suffices to compute it by hand.
     """
     whole = hashlib.sha256()
     for path in sorted(_files(cell), key=lambda file: file.relative_to(cell).as_posix()):
         try:
-            # A file could have been exchanged for a pipe since it was listed; opening must not wait.
+            # A file could have been replaced by a pipe since it was listed; opening must not block.
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(handle, "rb") as file:
                 one = hashlib.file_digest(file, "sha256").hexdigest()
@@ -85,7 +87,7 @@ def digest(cell: Path) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder, which must be plain ones."""
+    """All files below a folder; raises if one is not a plain file."""
     try:
         with os.scandir(folder) as entries:
             dir_entries = list(entries)
@@ -104,8 +106,9 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def entry_of(cell: Path) -> CellEntry | None:
-    """The entry of a cell's folder in the campaign that it lies in; None if it lies in none. Raises
-    `DataError` if the campaign can't be read."""
+    """The entry of a cell's folder in the campaign that contains it; None if no campaign does. Raises
+    `DataError` if the campaign can't be read.
+    """
     from narrows.campaign.store import CampaignFolder
 
     place = cell.resolve()
@@ -131,8 +134,9 @@ def difference(cell: Path, entry: CellEntry, run: RunRecord) -> str | None:
 
 
 def find_changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
-    """The problems of the files that the cells of a campaign name, such as traces, each identified by its
-    SHA-256 in the resolved scenario."""
+    """Problems of the files that the cells of a campaign name, such as traces; the resolved scenario
+    identifies each by its SHA-256.
+    """
     # The readers of scenarios take long to import.
     from narrows.scenario.files import stored_name
 
@@ -155,7 +159,7 @@ def find_changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _list_files(content: Any) -> Iterator[tuple[str, str]]:
-    """All files that plain data name: objects with a name and a SHA-256."""
+    """All files named in plain data: objects with a name and a SHA-256."""
     if isinstance(content, dict):
         name, sha256 = content.get("name"), content.get("sha256")
         if isinstance(name, str) and isinstance(sha256, str):
@@ -168,7 +172,7 @@ def _list_files(content: Any) -> Iterator[tuple[str, str]]:
 
 
 def check_plain(cell: Path) -> None:
-    """Refuses the folder of a cell that is a link, or holds anything but plain files."""
+    """Refuses a cell folder that is a link or contains anything but plain files."""
     if cell.is_symlink():
         raise DataError(f"{cell}: is a link to another place; put the record itself there")
     if cell.is_dir():
@@ -177,8 +181,9 @@ def check_plain(cell: Path) -> None:
 
 
 def describe_change(cell: Path, entry: CellEntry | None) -> str | None:
-    """The difference between the files of a finished cell and those that were noted; None if there is none,
-    or if campaign.json is of a version that noted no digests."""
+    """The difference between the files of a finished cell and its noted digest; None if there is none, or if
+    an older version noted no digests.
+    """
     noted = entry.digest if entry else None
     if not noted:
         check_plain(cell)

@@ -4,16 +4,16 @@
     {"cell": {"id": "cubic-r1", "state": "finished", ...}, "sum": "..."}
 
 The first line names the campaign and the number of its session. Every other line replaces the entry of a cell
-(`cell`), extends `rounds` (`round`) or the last session (`session`). `sum` is over all lines so far, so that
-an edited, missing or moved line is found. A process that is killed while it writes leaves a last line without
-an end, which does not count.
+(`cell`), extends `rounds` (`round`) or updates the last session (`session`). `sum` is over all lines so far,
+so that an edited, missing or moved line is found. A process that is killed while writing leaves a last line
+without an end, which does not count.
 
-At the end of a session campaign.json is written with all of it and the journal is removed. A journal of a
-session that has ended, or that another one has followed, was folded already: a process was killed between
-both steps.
+At the end of a session campaign.json is written with all changes and the journal is removed. A journal of a
+session that has ended, or that was followed by another one, is already part of campaign.json: a process was
+killed between both steps.
 
 A line reaches the kernel at once, so `kill -9` loses none. It reaches the disk within a second: after a power
-cut, cells whose lines are missing are taken from their folders.
+cut, cells with missing lines are recovered from their folders.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILE = "journal.jsonl"
 FORMAT = "narrows/journal/1"
 #: Kinds of lines.
 CELL, ROUND, SESSION = "cell", "round", "session"
-#: Seconds of lines that a power cut may take.
+#: Seconds of lines that a power cut may destroy.
 _SYNC_S = 1.0
 _SUM = re.compile(rb'(\{.*), "sum": "([0-9a-f]{32})"\}', re.DOTALL)
 _REMEDY = "remove the file: finished cells are then taken from their folders"
@@ -54,7 +54,7 @@ class Journal:
         self._handle: int | None = None
         self._sum = ""
         self._size = 0
-        #: True while lines have not reached the disk; when they last did.
+        #: True while lines have not reached the disk, and the time when they last did.
         self._dirty = False
         self._synced = 0.0
 
@@ -85,7 +85,7 @@ class Journal:
             while written < len(whole):
                 written += os.write(self._handle, whole[written:])
         except OSError:
-            # The next line must not be read as the end of half a line.
+            # The next line must not be joined to an incomplete one.
             os.ftruncate(self._handle, self._size)
             os.lseek(self._handle, self._size, os.SEEK_SET)
             raise
@@ -94,24 +94,24 @@ class Journal:
         self._dirty = True
 
     def sync_if_due(self) -> None:
-        """Brings lines to the disk that have waited long enough."""
+        """Syncs lines to the disk if they have waited long enough."""
         if self._dirty and time.monotonic() - self._synced >= _SYNC_S:
             self.sync()
 
     def sync(self) -> None:
-        """Brings all lines to the disk."""
+        """Syncs all lines to the disk."""
         if self._handle is not None and self._dirty:
             os.fdatasync(self._handle)
             self._dirty, self._synced = False, time.monotonic()
 
     def close(self) -> None:
-        """Leaves the journal as it is."""
+        """Closes the file without removing it."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def remove(self) -> None:
-        """Removes the journal, whose lines are in campaign.json."""
+        """Removes the journal after its lines were written to campaign.json."""
         self.close()
         self._sum, self._size, self._dirty = "", 0, False
         self.path.unlink(missing_ok=True)
@@ -136,8 +136,9 @@ class Written:
     lines: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def apply(self, document: dict[str, Any]) -> bool:
-        """Brings the content of a campaign.json up to date; False if it is so already. Raises `DataError` if
-        the journal does not belong to it."""
+        """Applies the journal to the content of a campaign.json; returns False if nothing changed. Raises
+        `DataError` if the journal does not belong to it.
+        """
         sessions = document.get("sessions") or []
         if self.session < len(sessions) or (self.session == len(sessions) and sessions[-1].get("ended_at")):
             return False
@@ -158,7 +159,7 @@ class Written:
 
 
 def read(campaign: Path) -> Written | None:
-    """The journal of a campaign; None if there is none. Raises `DataError` if it was changed."""
+    """The journal of a campaign; None if there is none. Raises `DataError` if it was modified."""
     path = campaign / FILE
     if not os.path.lexists(path):
         return None
@@ -166,12 +167,12 @@ def read(campaign: Path) -> Written | None:
         content = read_whole(path, "journal of a campaign")
     except DataError as error:
         if not os.path.lexists(path):
-            # The session has ended just now.
+            # The session has just ended.
             return None
         raise DataError(f"{path}: {error}") from None
     entries: list[dict[str, Any]] = []
     summed = ""
-    # Behind the last end of a line is the line that was being written.
+    # The line after the last line ending was being written.
     for number, line in enumerate(content.split(b"\n")[:-1], 1):
         parts = _SUM.fullmatch(line)
         if parts is None or (expected := _sum_of(summed, parts[1])) != parts[2].decode():

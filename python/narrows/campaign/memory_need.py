@@ -1,9 +1,10 @@
-"""The memory that the packets of simulated cells may take, estimated before they run.
+"""Estimates the memory that the packets of simulated cells may take, before they run.
 
 Memory grows with a cell's packets: each takes `PACKET_BYTES` until the cell is measured, and
-`UNDER_WAY_BYTES` while it is under way. Bulk flows fill their narrowest bottleneck at best; so the estimate
-is an upper bound for them, and nothing is said of others. The agent ends a run that takes more than it may,
-whatever was estimated."""
+`UNDER_WAY_BYTES` while it is in flight. Bulk flows at most fill their narrowest bottleneck, so the estimate
+is an upper bound for them; other flows are ignored. The agent ends a run that exceeds its limit, regardless
+of the estimate.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +14,24 @@ from typing import Any
 from narrows.scenario.files import Files
 from narrows.scenario.model import Cell, Scenario
 
-#: Bytes of a packet of `record: packets` until the cell is measured, and of one that is under way
+#: Bytes per packet with `record: packets` until the cell is measured, and per packet in flight
 #: (docs/performance.md).
 PACKET_BYTES, UNDER_WAY_BYTES = 150, 100
-#: Bytes of a full packet; an acknowledgement answers two.
+#: Bytes of a full packet; an acknowledgement covers two.
 FULL_PACKET = 1500
-#: A plan that may need more says so.
+#: A plan that may need more states the amount.
 TOLD_BYTES = 1_000_000_000
 
 Json = dict[str, Any]
 
 
 def describe_need(scenario: Scenario, cells: list[Cell]) -> list[str]:
-    """A sentence for each scheme of which a cell may take more than `TOLD_BYTES`."""
+    """A sentence for each scheme with a cell that may take more than `TOLD_BYTES`."""
     if scenario.where != "simulate":
         return []
     said: dict[str, int] = {}
     for cell in cells:
-        # Runs of a scheme differ by chance alone.
+        # Runs of a scheme differ only in their randomness.
         if cell.scheme not in said:
             said[cell.scheme] = estimate(cell.content, scenario.files)
     large = {scheme: need for scheme, need in said.items() if need > TOLD_BYTES}
@@ -69,7 +70,7 @@ def estimate(cell: Json, files: Files) -> int:
 
 
 def _way(cell: Json, flow: Json) -> Iterator[Json]:
-    """The elements that the data of a flow meet."""
+    """The elements that the data of a flow pass."""
     network = cell["network"]
     if network["kind"] == "dumbbell":
         yield from network[flow.get("direction", "forward")]
@@ -82,7 +83,7 @@ def _way(cell: Json, flow: Json) -> Iterator[Json]:
 
 
 def _round_trip(cell: Json) -> int:
-    """The sum of all fixed delays of the network: no round trip without queues is longer."""
+    """The sum of all fixed delays of the network: an upper bound of the round-trip time without queues."""
     network = cell["network"]
     if network["kind"] == "dumbbell":
         lists = [network["forward"], network["backward"]]
@@ -92,13 +93,13 @@ def _round_trip(cell: Json) -> int:
 
 
 def _waiting(element: Json) -> float:
-    """Bytes that wait at most in the queue of a bottleneck; 0 where it has another limit."""
+    """The maximum number of bytes in the queue of a bottleneck; 0 if its limit has another form."""
     queue = element["queue"]
     return float(queue.get("bytes") or (queue.get("packets") or 0) * FULL_PACKET)
 
 
 def mean_bps(rate: Json, files: Files) -> float | None:
-    """The mean rate of a server, or its largest where it varies by chance; None if it is not known."""
+    """The mean rate of a server, or its largest rate if it is random; None if it is unknown."""
     if rate["kind"] == "trace":
         return _trace_bps(rate, files)
     named = [rate[name] for name in ("rate", "high", "mean") if isinstance(rate.get(name), int | float)]
@@ -113,7 +114,7 @@ def _trace_bps(rate: Json, files: Files) -> float | None:
         return None
     last = content.rstrip().rpartition(b"\n")[2].strip()
     if not last.isdigit() or int(last) == 0:
-        # A trace of rates, which are as low as those of links.
+        # A trace of rates is treated like a link.
         return None
     opportunities = content.count(b"\n") + (not content.endswith(b"\n"))
     size: float = rate.get("packet", FULL_PACKET) * rate.get("scale", 1.0)

@@ -1,10 +1,9 @@
-"""`narrows merge`: runs of one experiment that lie in several campaigns, put together in one.
+"""`narrows merge`: runs of one experiment from several campaigns, combined into one.
 
 The network, the flows, the duration and the plane must be the same; the schemes, the number of runs and the
 seed may differ. Equal runs are kept once. A run whose number is taken by another one gets the next free
 number, the same for all schemes of its campaign, so that run k of every scheme still shares its seed. The
-campaigns that it is made of stay as they are, and are named in the member `merged` of the new
-`campaign.json`.
+source campaigns remain unchanged, and are named in the member `merged` of the new `campaign.json`.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import FOR_PEOPLE, hash_of
 from narrows.text import any_of
 
-#: Members of a resolved scenario in which campaigns may differ.
+#: Members of a resolved scenario that may differ between campaigns.
 _MAY_DIFFER = (*FOR_PEOPLE, "format", "schemes", "runs", "seed", "drawn")
 
 
 @dataclass
 class Merged:
-    """The new campaign, and what its readers should know."""
+    """The new campaign, and remarks for its readers."""
 
     folder: CampaignFolder
     remarks: list[str] = field(default_factory=list)
@@ -44,11 +43,11 @@ class Merged:
 
 @dataclass
 class _Copy:
-    """A cell of the new campaign: the entry and the record that it is made of, and its entry there."""
+    """A cell of the new campaign: its source entry and record, and its new entry."""
 
     source: CellEntry
     record: Path
-    #: As it is written, with members of newer versions.
+    #: The entry as written, with members of newer versions.
     content: dict[str, Any]
     renumbered: bool
 
@@ -59,8 +58,8 @@ class _Copy:
 
 
 def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int, int], None]) -> Merged:
-    """Merges campaigns into a new folder, and measures it. `step` gets the number of runs that are
-    copied, and of all.
+    """Merges campaigns into a new folder, and measures it. `step` receives the number of copied runs and the
+    total.
 
     Raises `UsageError` or `DataError` with one sentence, and then leaves no folder.
     """
@@ -175,7 +174,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
     time = now()
     own = hash_of(resolved)
     if any(copied.renumbered for copied in copies):
-        # No scenario describes these runs, so nothing can be resumed in the folder.
+        # No scenario describes these runs, so a campaign in this folder can't be resumed.
         own = content_hash({"scenario": own, "merged": [[item["hash"], item["runs"]] for item in merged]})
     document = {
         **{key: first.get(key) for key in ("name", "where", "versions", "host") if key in first},
@@ -195,7 +194,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
 def _numbers(
     cells: list[CellEntry], taken: dict[tuple[str, int], _Copy], seeds: dict[int, int | None]
 ) -> dict[int, int]:
-    """The numbers of a campaign's runs in the new one."""
+    """The new numbers of a campaign's runs."""
     runs: dict[int, list[CellEntry]] = {}
     for entry in cells:
         runs.setdefault(entry.run, []).append(entry)
@@ -210,7 +209,7 @@ def _numbers(
 
 
 def _agree(mine: _Copy | None, other: CellEntry) -> bool:
-    """True if at most one of two entries of a run has a record, or both have the same."""
+    """True if at most one of two entries of a run has a record, or both have the same record."""
     if mine is None or not (mine.source.is_finished and other.is_finished):
         return True
     return mine.digest is not None and mine.digest == other.digest
@@ -246,7 +245,7 @@ def _copy(copied: _Copy, target: Path) -> None:
 
 
 def _copy_files(folder: CampaignFolder, target: Path) -> None:
-    """Files that cells name, by the hash of their content, so that equal names are equal files."""
+    """Copies the files that cells name, by the hash of their content, so that equal names are equal files."""
     if folder.files_dir.is_dir():
         for path in sorted(folder.files_dir.iterdir()):
             if path.is_file() and not path.is_symlink():
@@ -255,7 +254,7 @@ def _copy_files(folder: CampaignFolder, target: Path) -> None:
 
 
 def _remarks(folders: Iterable[CampaignFolder]) -> list[str]:
-    """Differences of the machines, which readers of the merged numbers should know."""
+    """Differences between the machines, for readers of the merged numbers."""
     remarks = []
     documents = [folder.document for folder in folders]
     for words, values in (

@@ -1,6 +1,6 @@
-"""Notes and tags of a campaign: what people say about it, in `notes.json` beside its results.
+"""Notes and tags of a campaign: users' annotations, in `notes.json` beside its results.
 
-They are kept apart from `campaign.json`, which belongs to the process that runs the campaign.
+They are separate from `campaign.json`, which belongs to the process that runs the campaign.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def read(campaign: Path) -> Notes:
 
 
 def write(campaign: Path, notes: Notes) -> None:
-    """Writes the notes of a campaign; the folder must hold one."""
+    """Writes the notes of a campaign; the folder must contain one."""
     read_document(campaign)
     write_atomically(campaign / FILE, json.dumps(notes.to_json(), indent=1, ensure_ascii=False) + "\n")
 
 
 def add_note(campaign: Path, text: str) -> Notes:
-    """Adds a note. Raises `UsageError` if there is nothing to read in it."""
+    """Adds a note. Raises `UsageError` if it has no visible text."""
     text = text.strip()
     if not text or len(text) > LONGEST_NOTE or not all(line.isprintable() for line in text.splitlines()):
         raise UsageError(f"a note is some text of at most {LONGEST_NOTE} letters, without control characters")

@@ -1,10 +1,9 @@
-"""Custom metrics: plain functions of one run, marked with `@narrows.metric`.
+"""User-defined metrics: plain functions of one run, marked with `@narrows.metric`.
 
-They come from files: those that `--metrics FILE` names, and all in the folder `metrics` of the configuration
-folder (`~/.config/narrows/metrics/*.py`, or below `XDG_CONFIG_HOME`). In a program or notebook the decorator
-is enough. Their values stand beside those of the core in results, and so in every table, file and report. A
-function that fails costs its own number and nothing else: the value is not available, and the reason is one
-sentence.
+They come from files: those of `--metrics FILE`, and all in the folder `metrics` of the configuration folder
+(`~/.config/narrows/metrics/*.py`, or below `XDG_CONFIG_HOME`). In a program or notebook the decorator
+suffices. Their values appear beside those of the core in results, and so in every table, file and report. A
+failing function affects only its own value, which becomes unavailable, with a reason in one sentence.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 MOST_BYTES = 1_000_000
-#: Units by the end of a function's name: in files, for people, and the factor between them.
+#: Units by the suffix of a function's name: in files, for people, and the factor between them.
 SHOWN_UNITS = {
     "_bps": ("bit/s", "Mbit/s", 1e-6),
     "_ns": ("ns", "ms", 1e-6),
@@ -44,10 +43,10 @@ SHOWN_UNITS = {
     "_packets": ("packets", "packets", 1.0),
     "_ratio": ("1", "%", 100.0),
 }
-#: Why flows lack a metric that other programs report: no news to readers of a table.
+#: Reasons why flows lack a metric that other programs report; readers of a table need no note about them.
 NOT_REPORTED = "the program of this flow does not report it"
 _BETTER = ("higher", "lower")
-#: Seconds after which a person wants to see progress.
+#: Progress is shown after this many seconds.
 _PATIENCE_S = 1.0
 
 
@@ -63,9 +62,9 @@ class OwnMetric:
 
 
 _registered: dict[str, OwnMetric] = {}
-#: The file whose functions are being registered, and its fingerprint.
+#: The file that is being loaded, and its fingerprint.
 _reading: list[tuple[Path, str]] = []
-#: Files that were read, by their fingerprints.
+#: Files that were loaded, by their fingerprints.
 _read: dict[Path, str] = {}
 
 
@@ -84,17 +83,16 @@ def metric(
     unit: str | None = None,
     better: str | None = None,
 ) -> Function | Callable[[Function], Function]:
-    """Makes a function of one run a metric, which is shown wherever metrics are.
+    """Registers a function of one run as a metric that appears wherever metrics are shown.
 
-    The function is given a `narrows.Run` and returns a number (of all flows together), a mapping from numbers
-    of flows (and `"all"`) to numbers, or None where there is no value. `name` is the column of results and is
-    the name of the function if it is left out; one that ends in `_bps`, `_ns`, `_bytes`, `_packets` or
-    `_ratio` has that unit, and people see Mbit/s, ms or %. Otherwise `unit` is shown as it stands. `label` is
-    the title for people, `better` is "higher" or "lower". The text at the head of the function is the
-    definition.
+    The function receives a `narrows.Run` and returns a number (for all flows together), a mapping from
+    numbers of flows (and `"all"`) to numbers, or None if there is no value. `name` is the column of results
+    (default: the name of the function); a name that ends in `_bps`, `_ns`, `_bytes`, `_packets` or `_ratio`
+    has that unit, and people see Mbit/s, ms or %. Otherwise `unit` is shown literally. `label` is the title
+    for people, `better` is "higher" or "lower". The function's docstring is the definition.
 
     Raises `UsageError` if the name or `better` can't be used. The function itself may raise anything: its
-    value is then not available, with the reason.
+    value then becomes unavailable, with the reason.
     """
 
     def register(function: Function) -> Function:
@@ -139,15 +137,15 @@ def _description(
 
 
 def folder() -> Path:
-    """The folder of metrics that are always there (it need not exist)."""
+    """The folder of metrics that are loaded by default (it need not exist)."""
     return config_folder() / "metrics"
 
 
 def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:
     """Reads the metrics of these files and of the configuration folder.
 
-    Raises `DataError` for a named file that can't be used; one of the folder costs a sentence only, since it
-    was not asked for now.
+    Raises `DataError` for a named file that can't be used; an unusable file of the configuration folder
+    yields only a sentence, since nobody asked for it now.
     """
     try:
         paths = sorted(folder().glob("*.py"))
@@ -163,8 +161,9 @@ def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:
 
 
 def read_file(path: Path) -> None:
-    """Reads the metrics of one file. Raises `DataError` with one sentence if it is not a program that
-    defines any."""
+    """Reads the metrics of one file. Raises `DataError` with one sentence if it is not a program that defines
+    a metric.
+    """
     try:
         content = read_whole(path, "file of metrics", MOST_BYTES)
     except DataError as error:
@@ -195,7 +194,7 @@ def _reading_of(path: Path, fingerprint: str) -> Iterator[None]:
 
 
 def _execute(path: Path, content: bytes, fingerprint: str) -> None:
-    """Runs the file as a separate module, so that tracebacks and data classes find it."""
+    """Runs the file as a separate module, which tracebacks and data classes need."""
     name = f"narrows_metrics_{fingerprint[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
@@ -218,7 +217,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _line(error: BaseException, path: Path | str) -> int:
-    """The last line of a file that an error came from."""
+    """The last line of a file in the traceback of an error."""
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(path)), 0)
 
@@ -227,23 +226,23 @@ def _line(error: BaseException, path: Path | str) -> int:
 
 
 def list_registered() -> list[OwnMetric]:
-    """The metrics that there are now, in the order in which they were defined."""
+    """The registered metrics, in the order of their definition."""
     return list(_registered.values())
 
 
 def forget() -> None:
-    """Forgets all of them, and that files were read."""
+    """Forgets all registered metrics and loaded files."""
     _registered.clear()
     _read.clear()
 
 
 def names(metrics: Iterable[Metric]) -> tuple[str, ...]:
-    """The names of the metrics that are of the user's own."""
+    """The names of the user-defined metrics."""
     return tuple(metric.name for metric in metrics if metric.is_own)
 
 
 def missing(results: Results) -> list[OwnMetric]:
-    """Those that results don't have yet, or have by another version of their file."""
+    """User-defined metrics that the results lack, or have from another version of their file."""
     known = {metric.name: metric for metric in results.metrics}
     taken = [name for name in _registered if name in known and not known[name].is_own]
     if taken:
@@ -262,9 +261,9 @@ def missing(results: Results) -> list[OwnMetric]:
 
 
 def apply(results: Results, campaign: CampaignFolder) -> Results:
-    """Results with the values of these metrics; the given ones if nothing is to be added.
+    """Results with the values of these metrics; the same object if nothing changes.
 
-    A function is called once per finished run.
+    Each function is called once per finished run.
     """
     wanted = missing(results)
     if not wanted:
@@ -299,7 +298,7 @@ def apply(results: Results, campaign: CampaignFolder) -> Results:
 
 
 def add_values(own_metric: OwnMetric, run: Run, rows: Sequence[Row | MeasuredFlow]) -> None:
-    """Adds the values of one metric to the rows of a run, or the reason why there are none."""
+    """Adds the values of one metric to the rows of a run, or the reason why it has none."""
     result, why = _values(own_metric, run)
     for row in rows:
         flow = ALL if row.flow == ALL else int(row.flow)
@@ -318,7 +317,7 @@ def _no_value(flow: int | str, entry: Mapping[Any, float | None]) -> str:
 
 
 def _values(own_metric: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | None]:
-    """The values by flow, or why there are none."""
+    """The values by flow, or the reason why there are none."""
     try:
         given = own_metric.function(run)
         by_flow = given.items() if isinstance(given, Mapping) else [(ALL, given)]
@@ -348,7 +347,7 @@ def _values(own_metric: OwnMetric, run: Run) -> tuple[dict[Any, float | None], s
 
 @contextmanager
 def _show_progress(cells: int) -> Iterator[Callable[[], None]]:
-    """Tells a person at a terminal how far the functions have come, if they take their time."""
+    """Shows the progress of the functions on a terminal, if they take long."""
     from narrows.console import stderr_console
     from narrows.progress import bars
 

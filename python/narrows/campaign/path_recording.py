@@ -1,5 +1,6 @@
-"""A real path kept full for a while, for a trace of what it carries: a cell between two hosts of which
-nothing is wanted but the receiver's log of arrivals, however the cell ends."""
+"""Keeps a real path full for a while, to record a trace of its capacity: a cell between two hosts of which
+only the receiver's log of arrivals is kept, however the cell ends.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from narrows.scenario.loading import load_text
 from narrows.scenario.real_path import LOCAL, REMOTE, named_host, sender_is_local
 from narrows.traces.recorded import Recorded, recorded_opportunities
 
-#: The scheme that fills the path; `volume` is payload.
+#: The scheme that fills the path; `volume` counts payload.
 _SCENARIO = """\
 schema: narrows/scenario/1
 name: trace-record
@@ -39,9 +40,9 @@ real_path: {{sender: {sender}}}
 schemes: [{{scheme: saturator, rate: {rate_bps} bit/s, volume: {volume} B}}]
 duration: {time_ns} ns
 """
-#: Share of the data that is payload, at least: the rest are the headers of the packet and of the tunnel.
+#: The share of payload in the data, at least: the rest are the headers of the packet and of the tunnel.
 _PAYLOAD = 0.9
-#: The directions of a recording, by the host that sends.
+#: The directions of a recording, by the sending host.
 DIRECTIONS = {"down": REMOTE, "up": LOCAL}
 _LOG = "arrived.ntl"
 
@@ -56,7 +57,7 @@ class Limits:
 
 
 class _RecordingRun(RealPathRun):
-    """The run; `ended` says why it ended before its time, if it did."""
+    """The run; `ended` has the reason if it ended early."""
 
     ended: str | None = None
 
@@ -69,7 +70,7 @@ class _RecordingRun(RealPathRun):
         except Stopped:
             self.ended = "it was interrupted"
             with self._lock:
-                # Requests from now on are to be dropped at once.
+                # From now on, stop requests end it at once and discard the recording.
                 self._stopped = False
         except PeerFailure as error:
             self.ended = error.message
@@ -89,11 +90,11 @@ class _RecordingRun(RealPathRun):
 
 @dataclass(frozen=True)
 class Ended:
-    """A direction that was recorded."""
+    """A recorded direction."""
 
     direction: str
     found: Recorded
-    #: Why it ended before its time, and the signal that asked for it; None if it did not.
+    #: The reason for an early end, and the signal that requested it; None otherwise.
     why: str | None = None
     signal: int | None = None
 
@@ -107,8 +108,9 @@ def record(
     say: Callable[[str], None],
     console: Console,
 ) -> Iterator[Ended]:
-    """Keeps the path to a host full, in one direction after the other, until a limit is reached, a stop
-    is requested, or the other host is gone; yields the recording of each."""
+    """Keeps the path to a host full, in one direction after the other, until a limit is reached, a stop is
+    requested, or the other host vanishes; yields the recording of each direction.
+    """
     scenarios = {direction: _scenario(host, direction, limits, changes) for direction in directions}
     agent = this_machine()
     first = scenarios[directions[0]]
@@ -156,7 +158,7 @@ def _scenario(host: str, direction: str, limits: Limits, changes: list[Override]
 
 
 def _read(log: Path) -> Recorded:
-    """The trace in a log, up to its last whole block: a killed agent leaves the last one incomplete."""
+    """The trace in a log, up to its last complete block: a killed agent leaves the last block incomplete."""
     sent, arrived, sizes, problem = _native.tunnel_arrivals(str(log))
     if not len(sent) and problem:
         raise DataError(f"the receiver's log of arrivals can't be read: {problem}")
@@ -165,8 +167,9 @@ def _read(log: Path) -> Recorded:
 
 @contextmanager
 def _stopping(run: _RecordingRun) -> Iterator[list[int]]:
-    """Signals end the run meanwhile: the first keeps what was recorded, the second keeps nothing. Lists
-    them."""
+    """Handles signals during the run: the first one ends it and keeps the recording, the second one discards
+    it. Yields the list of received signals.
+    """
     heard: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:

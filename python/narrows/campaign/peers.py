@@ -1,7 +1,7 @@
 """The two agents of one cell between hosts: `narrows-agent side` on this machine and on the other one.
 
-Each gets a plan and then commands on its standard input, and writes JSON lines to its standard output. When
-its input ends, however that comes, it stops and leaves nothing behind.
+Each receives a plan and then commands on its standard input, and writes JSON lines to its standard output.
+When its input ends, for whatever reason, it stops and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from narrows.hosts.ssh import CONNECTION_FAILED
 FORMAT = "narrows/side/1"
 #: Arguments of the agent.
 ARGUMENTS = ("side", "--plan", "-")
-#: Agents that both say nothing for this long are taken for hung; the longest wait of theirs is that of
-#: starting programs.
+#: Two agents that are both silent for this long are considered hung; their longest silence is the start of
+#: programs.
 _SILENCE_S = 120.0
-#: Time for a stopping agent to end its processes and to write the rest.
+#: Time for a stopping agent to end its processes and to write the remaining data.
 _GRACE_S = 15.0
-#: When one end has failed the other fails soon; then the more informative error is known.
+#: When one end has failed the other fails soon afterwards; wait until the more informative error is known.
 _OTHER_S = 3.0
-#: Bytes of a line of standard error that are waited for until its end.
+#: An incomplete line of standard error is buffered up to this many bytes.
 _LONGEST_LINE = 1 << 16
 _TURN_S = 0.2
 #: The agent's kinds of failures (agent/src/events.rs).
@@ -43,7 +43,7 @@ _EVENTS = ("ready", "open", "prepared", "starting", "progress", "done", "error")
 
 
 class PeerFailure(Exception):  # noqa: N818 - what became of a cell, and no error of this program
-    """Why a cell gave no record: the kind of failure, and a sentence."""
+    """Why a cell produced no record: the kind of failure, and a sentence."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class PeerFailure(Exception):  # noqa: N818 - what became of a cell, and no erro
 
 
 class Stopped(Exception):  # noqa: N818
-    """Somebody asked to stop."""
+    """A stop was requested."""
 
 
 class Peer(Session):
@@ -61,15 +61,15 @@ class Peer(Session):
     def __init__(self, location: Location, log: IO[bytes], *arguments: str) -> None:
         super().__init__(location, *arguments)
         self.log = log
-        #: Bytes that are still to be written to it.
+        #: Bytes to be written to its standard input.
         self._unsent = b""
-        #: The beginning of a line of its standard error.
+        #: An incomplete line of its standard error.
         self._unlogged = b""
         #: The last event of each name.
         self.events: dict[str, Event] = {}
 
     def send(self, command: dict[str, Any]) -> None:
-        """Gives a command, which is written as soon as its input takes it."""
+        """Queues a command, which is written as soon as the pipe accepts it."""
         self._unsent += json.dumps(command, separators=(",", ":")).encode() + b"\n"
 
     @property
@@ -84,13 +84,13 @@ class Peer(Session):
 
     @property
     def failed(self) -> bool:
-        """True when it has said so, or has ended before the run did."""
+        """True if it has reported a failure, or has ended before the run did."""
         return bool(self.error or (self.ended and "done" not in self.events))
 
     # -- pipes -------------------------------------------------------------------------------------
 
     def register(self, selector: selectors.BaseSelector) -> None:
-        """Notes what is to be waited for."""
+        """Registers the pipes with a selector."""
         assert self.process.stdin and self.process.stdout and self.process.stderr
         if not self.ended:
             selector.register(self.process.stdout, selectors.EVENT_READ, self.read)
@@ -101,20 +101,20 @@ class Peer(Session):
             selector.register(self.process.stdin, selectors.EVENT_WRITE, self.write_some)
 
     def write_some(self) -> None:
-        """Writes as much as its input takes."""
+        """Writes as much as the pipe accepts."""
         assert self.process.stdin
         try:
             written = os.write(self.process.stdin.fileno(), self._unsent[: 1 << 16])
         except BlockingIOError:
             return
         except OSError:
-            # It has ended; its output says why.
+            # It has ended; its output has the reason.
             self.close_input()
             return
         self._unsent = self._unsent[written:]
 
     def read(self) -> None:
-        """Takes what it says."""
+        """Reads its events."""
         self._lines.read()
         while self._lines.whole:
             event = schema.read_event(self._lines.whole.popleft())
@@ -124,11 +124,11 @@ class Peer(Session):
             self.events["error"] = Event(event="error", message="the agent sent a line without an end")
 
     def keep_log(self) -> None:
-        """Keeps what it complains about."""
+        """Copies its standard error to the log."""
         assert self.process.stderr
         data = os.read(self.process.stderr.fileno(), 1 << 16)
         self._unlogged += data
-        # Both agents share the log, so that it gets whole lines, or what has no end.
+        # Both agents share the log, so write whole lines, or a last line without an end.
         whole = self._unlogged.rfind(b"\n") + 1
         if not data or len(self._unlogged) - whole > _LONGEST_LINE:
             whole = len(self._unlogged)
@@ -138,12 +138,12 @@ class Peer(Session):
             self.process.stderr.close()
 
     def close_input(self) -> None:
-        """Ends its input: it stops and cleans up."""
+        """Closes its standard input: it stops and cleans up."""
         self._unsent = b""
         super().close_input()
 
     def kill(self) -> None:
-        """Ends it at once; what it has started notices."""
+        """Kills it at once; its children detect that."""
         kill(self.process)
 
     def finish(self, seconds: float) -> None:
@@ -156,7 +156,7 @@ class Peer(Session):
         self._unlogged = b""
 
     def failure(self, is_connected: bool) -> tuple[str, str]:
-        """Kind and sentence of its failure."""
+        """The kind and the sentence of its failure."""
         if self.error is not None:
             kind = next((kind for kind in _KINDS if kind == self.error.kind), "internal")
             return kind, f"{self.location.name}: {schema.sentence(self.error.message)}"
@@ -173,7 +173,7 @@ def _how(code: int | None) -> str:
 
 
 class PeerPair:
-    """Both agents; use it with `with`."""
+    """Both agents; a context manager."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class PeerPair:
         for peer in self.both:
             peer.close_input()
         limit = time.monotonic() + _GRACE_S
-        # Their last output is read, so that neither blocks.
+        # The remaining output is read, so that neither blocks.
         while not all(peer.ended for peer in self.both) and time.monotonic() < limit:
             self._turn()
         for peer in self.both:
@@ -211,9 +211,9 @@ class PeerPair:
     def run(
         self, plans: tuple[dict[str, Any], dict[str, Any]], start_in_ns: int, offset: ClockOffset | None
     ) -> None:
-        """From the plans (local, remote) to the end of the run; raises `PeerFailure` or `Stopped`.
+        """Runs the cell from the plans (local, remote) to its end; raises `PeerFailure` or `Stopped`.
 
-        `offset` is the difference of the clocks where no tunnel compares them, else None.
+        `offset` is the difference of the clocks if no tunnel compares them, else None.
         """
         for peer, plan in zip(self.both, plans, strict=True):
             peer.send(plan)
@@ -235,7 +235,7 @@ class PeerPair:
     # -- waiting -----------------------------------------------------------------------------------
 
     def _await(self, name: str, peers: tuple[Peer, ...]) -> None:
-        """Until these have sent an event of this name."""
+        """Waits until these have sent an event of this name."""
         self._last_heard = time.monotonic()
         while not all(name in peer.events for peer in peers):
             if self._stopped():
@@ -256,13 +256,15 @@ class PeerPair:
             raise PeerFailure("internal", f"{who}: no output for {_SILENCE_S:g} s; the agent was ended")
 
     def _failure(self, first: Peer) -> PeerFailure:
-        """The failure of both when one has failed: it may only have noticed what happened at the other."""
+        """The failure of the pair when one has failed: that one may only have reacted to a failure of the
+        other.
+        """
         limit = time.monotonic() + _OTHER_S
         other = self.remote if first is self.local else self.local
         while not (other.error or other.ended) and time.monotonic() < limit and not self._stopped():
             self._turn()
         for peer in self.both:
-            # Now their exit codes are known.
+            # By now their exit codes are known.
             if peer.ended:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     peer.process.wait(2)

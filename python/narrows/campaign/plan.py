@@ -1,4 +1,4 @@
-"""The plan of a campaign: cells in their order, and schemes that can't run here with the reason."""
+"""The plan of a campaign: cells in order, and schemes that can't run here with the reason."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from narrows.scenario.real_path import LOCAL, WHERE, sender_is_local
 from narrows.scenario.schemes import missing_model
 from narrows.schemes.availability import no_rights, why_not
 
-#: More flows or schemes than this are counted in plans, not listed.
+#: Plans list up to this many flows or schemes, and count them beyond that.
 _LISTED = 8
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A scheme of the scenario that does not run, and why."""
+    """A scheme of the scenario that does not run, with the reason."""
 
     scheme: str
     reason: str
@@ -38,8 +38,8 @@ class Plan:
     scenario: Scenario
     cells: list[Cell]
     skipped: list[Skipped]
-    #: The bounds of the flows of each scheme's cells, by the labels of schemes: number of the flow and what
-    #: bounds it, as part of a sentence.
+    #: The bounds of the flows of each scheme's cells, by scheme label: the number of the flow and its bound,
+    #: as part of a sentence.
     bounds: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     #: Sentences about cells that may take much memory.
     memory: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sender:
-    """A machine of a campaign between two hosts, as a sender of data."""
+    """A machine of a campaign between two hosts, in the role of a sender."""
 
     name: str
     facts: Facts
@@ -67,7 +67,7 @@ def why_not_between(cell: dict[str, Any], local: Sender, remote: Sender) -> str 
 def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> Plan:
     """Decides what runs, in which order; refuses if nothing is left.
 
-    Between two hosts, `facts` are of this one and `other` is the other one.
+    Between two hosts, `facts` describe this one and `other` is the other one.
     """
     skipped: list[Skipped] = []
     here = Sender(LOCAL, facts)
@@ -79,7 +79,8 @@ def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> 
         if name.startswith(BPF_PREFIX) and scenario.where == "emulate"
     ]
     if programs and (reason := no_rights(facts)):
-        # Rights can be had, so the user decides: leaving the scheme out would answer another question.
+        # The user can obtain rights, so the user decides: leaving the scheme out would answer another
+        # question.
         raise UnavailableError(f"{programs[0]}: {reason}")
     for row in scenario.schemes:
         if other is not None:
@@ -104,8 +105,8 @@ def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> 
 
 
 def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]) -> None:
-    """Refuses a plan whose campaign could not be read again, by the rules of readers."""
-    # Imports the definitions of documents, which lists of schemes do without.
+    """Refuses a plan whose campaign could not be read back, by the readers' rules."""
+    # Imports the definitions of documents, which listings of schemes avoid.
     from narrows.campaign import integrity
 
     entries: list[dict[str, Any]] = [
@@ -122,8 +123,7 @@ def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]
 
 
 def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
-    """The bounds of the flows of the cells of each scheme; refuses simulations of flows that nothing
-    bounds."""
+    """The bounds of the flows of each scheme's cells; refuses simulations of unbounded flows."""
     known = registry.load()
     bounds = {}
     for cell in cells:
@@ -142,7 +142,7 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
 
 
 def bounds_in_words(plan: Plan) -> list[str]:
-    """The bounds in words, each with the flows that it bounds."""
+    """The bounds in words, each with its flows."""
     flows: dict[str, dict[int, None]] = {}
     schemes: dict[str, dict[str, None]] = {}
     for scheme, listed in plan.bounds.items():
@@ -158,7 +158,7 @@ def bounds_in_words(plan: Plan) -> list[str]:
 
 
 def _some(what: str, names: list[str]) -> str:
-    """`flow 1`, `flows 1, 2`, or how many there are."""
+    """`flow 1`, `flows 1, 2`, or their number."""
     if len(names) > _LISTED:
         return f"{len(names)} {what}s"
     return f"{what}{'s' if len(names) > 1 else ''} {', '.join(names)}"
@@ -169,14 +169,14 @@ def _missing_models(row: SchemeRow) -> list[str]:
     names = [name for flow in row.flows if (name := missing_model(flow["params"]))]
     if not names:
         return []
-    # Loads numpy, which takes longer than all else here.
+    # Loads numpy, which takes longer than everything else here.
     from narrows.models.store import how_to_add
 
     return [how_to_add(name) for name in dict.fromkeys(names)]
 
 
 def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) -> list[str]:
-    """Why the programs of a row can't run; of the sides that run on another host, that one says it."""
+    """Why the programs of a row can't run; sides on another host are checked there."""
     flows = [flow for flow in row.flows if "program" in flow]
     if not flows:
         return []
@@ -203,9 +203,9 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) 
 
 
 def _order(seed: int, cell: Cell) -> tuple[int, bytes]:
-    """Rounds one after the other, each in a separate order that follows from the seed.
+    """The cells in rounds, each in a separate order derived from the seed.
 
-    Shuffling keeps a drift of the machine (heat, other load) from hitting always the same scheme.
+    Shuffling prevents a drift of the machine (heat, other load) from always affecting the same scheme.
     """
     key = f"narrows/order/1:{seed}:{cell.run}:{cell.scheme}"
     return cell.run, hashlib.sha256(key.encode()).digest()

@@ -1,4 +1,6 @@
-"""The planes that cells run on: what runs one cell, how many at once, and what is done around a round."""
+"""The planes that cells run on: the runner of one cell, the number of parallel cells, and the work around a
+round.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,17 @@ from narrows.agent.cell import CellOutcome, CellRun
 from narrows.agent.location import Location
 from narrows.scenario.model import Cell
 
-#: When something is noted about a round.
+#: When notes about a round are taken.
 BEFORE, AFTER = "before", "after"
-#: Hears how far a cell has come, from 0 to 1.
+#: Receives the progress of a cell, from 0 to 1.
 Progress = Callable[[float], None]
 
 
 class Run(Protocol):
-    """One cell that is being run; `stop` may be called from any thread."""
+    """One running cell; `stop` may be called from any thread."""
 
     def run(self) -> CellOutcome:
-        """Runs the cell to its end."""
+        """Runs the cell until it ends."""
 
     def stop(self, kill: bool = False) -> None:
         """Asks it to stop and clean up; with `kill` ends it at once."""
@@ -31,20 +33,20 @@ class Run(Protocol):
 class Plane(Protocol):
     """Where cells run."""
 
-    #: Number of times that a failed cell is tried again, at the end of its round.
+    #: How many times a failed cell is tried again, at the end of its round.
     retries: int
 
     def workers(self, cells: int, /) -> int:
-        """Number of cells that run at the same time."""
+        """The number of cells that run in parallel."""
 
     def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress, /) -> Run:
-        """The run of a cell, which is in a file as well, into a folder."""
+        """Creates the run of a cell, which a file also contains, into a folder."""
 
     def around_round(self, number: int, when: str, /) -> dict[str, Any] | None:
         """Notes for campaign.json before and after a round. It may take some seconds."""
 
     def ends_campaign(self, outcome: CellOutcome, /) -> bool:
-        """True if the campaign is to stop after such a failure, and to be resumed later."""
+        """True if the campaign must stop after such a failure, to be resumed later."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Means:
 
     #: Bytes of memory of a simulated run.
     memory: int | None = None
-    #: Most threads of the emulator.
+    #: Maximum number of emulator threads.
     emulator_threads: int | None = None
 
 
@@ -91,5 +93,5 @@ class LocalPlane:
         """Nothing: facts about this machine are in each record."""
 
     def ends_campaign(self, _outcome: CellOutcome) -> bool:
-        """Never by itself."""
+        """Never ends the campaign."""
         return False

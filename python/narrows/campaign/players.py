@@ -1,7 +1,7 @@
-"""Metrics of films in programs that log their segments, beside the built-in ones.
+"""Metrics of films in programs that log their segments, in addition to the built-in ones.
 
-A player writes when the picture moves and stands, and what it fetched (the key `segments` of its manifest).
-Only differences of its times count, and nothing after the stop of its flow.
+A player logs when the picture moves and stalls, and the segments that it fetched (the key `segments` of its
+manifest). Only differences of its times count; events after the stop of its flow are ignored.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ NEVER = "the picture never moved"
 
 @dataclass
 class Playback:
-    """The log of a player, in ns since it was asked to play; nothing after `end_ns`."""
+    """The log of a player, in ns since the command to play; events after `end_ns` are ignored."""
 
     end_ns: int
     #: When the picture first moved; None if it never did.
     moved_ns: int | None = None
-    #: When it stood, and moved again (or the end).
+    #: When it stalled, and moved again (or ended).
     stalls: list[tuple[int, int]] = field(default_factory=list)
     #: Segments as they arrived: time, number, bitrate, duration in ns.
     segments: list[tuple[int, int, float, int]] = field(default_factory=list)
-    #: Looks at how much was fetched ahead of the picture: time, ns of film.
+    #: Samples of the buffer ahead of the picture: time, ns of film.
     buffer: list[tuple[int, int]] = field(default_factory=list)
 
     def film(self) -> list[tuple[float, int]]:
@@ -49,7 +49,7 @@ class Playback:
 
 
 def of_run(folder: Path, cell: dict[str, Any]) -> dict[int, Playback | str]:
-    """The playback of each flow that has one in a record, or why nothing is known of it."""
+    """The playback of each flow that has a log in a record, or the reason why it is unknown."""
     result: dict[int, Playback | str] = {}
     for flow in cell["flows"]:
         program = flow.get("program") or {}
@@ -62,8 +62,9 @@ def of_run(folder: Path, cell: dict[str, Any]) -> dict[int, Playback | str]:
 
 
 def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
-    """Adds these metrics to measured records, as `program_reports.add` does. Returns their descriptions, none
-    if no flow has them."""
+    """Adds these metrics to measured records, as `program_reports.add` does. Returns their descriptions; none
+    if no flow has them.
+    """
     listed = [(measured, _of_run(path)) for path, measured in cells]
     if not any(values for _, values in listed):
         return []
@@ -121,7 +122,7 @@ def _values(playback: Playback | str) -> dict[str, float | str]:
 
 
 def _read(path: Path, span_ns: int) -> Playback | str:
-    """The lines of a player until its flow stopped, `span_ns` after it began."""
+    """The lines of a player until its flow stopped, `span_ns` after its start."""
     name = f"the file {path.name} of the player"
     try:
         lines = read_whole(path, "file", MOST_BYTES).decode(errors="replace").splitlines()

@@ -28,11 +28,11 @@ PREFIX = "reported_"
 ALL = "all"
 #: Larger files are not read.
 MOST_BYTES = 20_000_000
-#: More values of a flow are not looked at.
+#: Further values of a flow are ignored.
 _MOST_VALUES = 1_000_000
 #: Longer lines are not searched.
 _LONGEST_LINE = 10_000
-#: Endings of names by the kinds of units.
+#: Suffixes of names by the kind of unit.
 _ENDING = {"rate": "_bps", "span": "_ns", "bytes": "_bytes", "packets": "_packets", "ratio": "_ratio"}
 _NAMES = {OUTPUT: "standard output", ERRORS: "standard error"}
 _COMBINED: dict[str, Callable[[list[float]], float]] = {
@@ -51,8 +51,10 @@ class NoValueError(ValueError):
 
 
 def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
-    """Adds what programs report to measured records: pairs of a record's folder and its measurements, whose
-    rows `flows` and reasons `absent` get new members. Returns the descriptions of these metrics."""
+    """Adds the metrics that programs report to measured records: pairs of a record's folder and its
+    measurements, whose rows `flows` and reasons `absent` get new members. Returns the descriptions of these
+    metrics.
+    """
     described: dict[str, Metric] = {}
     listed = list(cells)
     entries = [_of_run(path, described) for path, _ in listed]
@@ -198,7 +200,7 @@ def _below(value: Any, step: str | int) -> list[Any]:
 
 
 def _in_lines(text: str, path: str) -> Iterator[Any]:
-    """The values at a path of each line that is JSON; programs print other lines too."""
+    """The values at a path in each line that is JSON; programs also print other lines."""
     for line in text.splitlines():
         try:
             document = json.loads(line)
@@ -215,7 +217,7 @@ def _matches(text: str, pattern: str) -> Iterator[str]:
 
 
 def _number(value: Any, name: str, what: str) -> float:
-    """A value as a number: texts are read, nothing else is guessed."""
+    """Converts a value to a number: text is parsed, everything else is refused."""
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             number = float(value)

@@ -1,4 +1,4 @@
-"""Shows how a campaign goes, on standard error: a live bar on a terminal, plain lines elsewhere."""
+"""Shows the progress of a campaign on standard error: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def show_time(seconds: float) -> str:
 
 
 class TimeLeft:
-    """Estimates the time that is left from the cells that have ended."""
+    """Estimates the remaining time from the cells that have ended."""
 
     def __init__(self, cells: int, workers: int, guess: float | None) -> None:
         self.left = cells
@@ -40,14 +40,14 @@ class TimeLeft:
         self.shares: dict[str, float] = {}
 
     def note_end(self, cell_id: str, seconds: float) -> None:
-        """A cell took this long."""
+        """Records the duration of a cell."""
         self.seconds += seconds
         self.ended_cells += 1
         self.shares.pop(cell_id, None)
         self.left -= 1
 
     def estimate(self) -> float | None:
-        """Seconds until everything is done, if anything is known."""
+        """The seconds until all cells are done; None if nothing is known."""
         each = self.seconds / self.ended_cells if self.ended_cells else self.guess
         if each is None:
             return None
@@ -59,7 +59,7 @@ def _name(cell: Cell) -> dict[str, Any]:
 
 
 class ProgressView:
-    """Tells the user about cells as they start, move and end."""
+    """Informs the user when cells start, progress and end."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ProgressView:
         self._note()
 
     def cell_progress(self, cell: Cell, share: float) -> None:
-        """A cell has come this far."""
+        """A cell has reached this share."""
         self.tell("progress", **_name(cell), share=round(share, 3))
         self.time_left.shares[cell.id] = share
         if cell.id in self.tasks:
@@ -120,7 +120,7 @@ class ProgressView:
         self.message(line)
 
     def cell_ended(self, cell: Cell, entry: CellEntry, seconds: float) -> None:
-        """A cell is finished or has failed."""
+        """A cell has finished or failed."""
         self.done += 1
         self.time_left.note_end(cell.id, seconds)
         if cell.id in self.tasks:
@@ -158,9 +158,9 @@ class ProgressView:
             self.message(Text(f"    {reason.text or reason.code}"))
 
     def message(self, text: Text | str) -> None:
-        """Something the user should read."""
+        """A message for the user."""
         if not self.quiet:
-            # Addresses of IPv6 and folders of users stand in brackets and between colons.
+            # Addresses of IPv6 contain colons and brackets, and so may users' folders.
             self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _note(self) -> None:

@@ -1,7 +1,7 @@
-"""The plane `hosts`: one end of every flow here, the other on a host that is reached by ssh.
+"""The plane `hosts`: one end of every flow runs here, the other on a host that is reached by ssh.
 
-For each cell an agent is started here and one there. They open a tunnel, run the flows, and each writes a
-folder; the other host's is fetched, and `narrows-agent side-record` makes the record out of both.
+For each cell one agent is started here and one there. They open a tunnel and run the flows, and each writes a
+folder; the remote folder is fetched, and `narrows-agent side-record` makes the record from both.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell
 from narrows.scenario.real_path import LOCAL, REMOTE, STOP, sender_is_local
 
-#: Kind of failure: the other host is gone.
+#: Kind of failure: the other host has vanished.
 VANISHED = "vanished"
-#: Time for a command to get there before everything starts: one round trip and the scheduling of three
-#: programs on the way. (Pantheon waits three seconds here.)
+#: Time for a command to arrive before everything starts: one round trip and the scheduling of three programs.
 _START_NS = 500_000_000
-#: Share of a cell's progress that is the run itself; the rest is fetching and making the record.
+#: Share of a cell's progress that is the run itself; the rest is fetching and writing the record.
 _RUN_SHARE = 0.9
 
 
@@ -52,17 +51,17 @@ class RealPathPlane:
         self.retries = int(remote.settings["retries"])
 
     def workers(self, _cells: int) -> int:
-        """The path is one, so one cell at a time."""
+        """There is one path, so one cell at a time."""
         return 1
 
     def run_of(
         self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress
     ) -> RealPathRun:
-        """Both agents for a cell."""
+        """Runs a cell with both agents."""
         return RealPathRun(self, cell, cell_file, out, log_file, progress)
 
     def around_round(self, number: int, when: str) -> dict[str, Any]:
-        """The state of both machines; if the other one can't be asked, why."""
+        """The state of both machines, or the reason why the other one can't be queried."""
         try:
             if when == BEFORE:
                 self.remote.ensure()
@@ -74,7 +73,7 @@ class RealPathPlane:
         return {"round": number, "when": when, **state}
 
     def ends_campaign(self, outcome: CellOutcome) -> bool:
-        """If the user wants to be asked when the other host is gone."""
+        """True if the other host has vanished and the user wants the campaign to stop then."""
         return outcome.kind == VANISHED and self.remote.settings["vanished"] == STOP
 
 
@@ -100,9 +99,10 @@ class RealPathRun:
         self._lock = threading.Lock()
         self._stopped = False
         self._record: CellRun | None = None
-        #: The agents while they run.
+        #: The agents during the run.
         self._peers: tuple[Peer, ...] = ()
-        #: Where the folders of both ends are brought together; of one try alone, whatever is left of others.
+        #: The folders of both ends are collected here, for one attempt only, regardless of leftovers from
+        #: others.
         token = secrets.token_hex(4)
         self._folders = {name: out.parent / f".{cell.id}.{name}-{token}" for name in (LOCAL, REMOTE)}
 
@@ -116,7 +116,7 @@ class RealPathRun:
                 peer.kill()
 
     def run(self) -> CellOutcome:
-        """Runs the cell to its end."""
+        """Runs the cell until it ends."""
         started = time.monotonic()
         try:
             outcome = self._run()
@@ -151,7 +151,7 @@ class RealPathRun:
 
     def _measure(self, log: IO[bytes], local_folder: Path, remote_folder: str) -> None:
         plans = self._plans(local_folder, remote_folder)
-        # Nothing else compares the clocks where there is no tunnel.
+        # Without a tunnel nothing else compares the clocks.
         offset = self._remote.clock_offset() if self._plane.rendezvous is None else None
         with contextlib.ExitStack() as stack:
             local, remote = (
@@ -213,10 +213,10 @@ class RealPathRun:
             files[name] = base64.b64encode(content).decode()
         return files
 
-    # -- what both have written --------------------------------------------------------------------
+    # -- the output of both ends ------------------------------------------------------------------
 
     def _fetch(self, location: Location, folder: str, target: Path) -> None:
-        """Brings a folder here, and removes it there."""
+        """Fetches a folder, and removes it there."""
         if self._stopped:
             raise Stopped
         shutil.rmtree(target, ignore_errors=True)
@@ -239,12 +239,12 @@ class RealPathRun:
 
     @property
     def _own(self) -> Path:
-        """Where our copy of the local folder is made."""
+        """The place of our copy of the local folder."""
         local_folder = self._folders[LOCAL]
         return local_folder.with_name(f"{local_folder.name}.own")
 
     def _take_over(self) -> None:
-        """Makes ours what the local agent has written as root."""
+        """Changes the owner of files that the local agent has written as root."""
         if self._remote.local.rights != SUDO:
             return
         local_folder = self._folders[LOCAL]
@@ -252,8 +252,9 @@ class RealPathRun:
         self._own.replace(local_folder)
 
     def _keep_logs(self, remote_folder: str) -> None:
-        """After a failure: what the programs of both ends have said, beside the records; and nothing is left
-        there."""
+        """After a failure: keeps the output of both ends' programs beside the records, and leaves nothing on
+        the other host.
+        """
         with contextlib.suppress(PeerFailure, UnavailableError, Stopped, OSError):
             if self._remote.alive and not self._stopped:
                 self._fetch(self._remote.remote, remote_folder, self._folders[REMOTE])
@@ -295,7 +296,7 @@ class RealPathRun:
 
 @contextlib.contextmanager
 def _start(location: Location, log: IO[bytes]) -> Iterator[Peer]:
-    """An agent that is ended afterwards, whatever happens before its `PeerPair` takes care of it."""
+    """An agent that is ended afterwards, whatever happens before its `PeerPair` takes charge of it."""
     peer = Peer(location, log, *ARGUMENTS)
     try:
         yield peer
@@ -305,7 +306,7 @@ def _start(location: Location, log: IO[bytes]) -> Iterator[Peer]:
 
 
 def _named_files(content: Any) -> Iterator[dict[str, str]]:
-    """The files that a part of a cell names, each by its name and SHA-256."""
+    """The files named in a part of a cell, each by name and SHA-256."""
     if isinstance(content, dict):
         if content.get("sha256") and "name" in content:
             yield content

@@ -1,4 +1,4 @@
-"""One run of one scheme: what it was, its verdict, its numbers and its records."""
+"""One run of one scheme: its settings, its verdict, its metrics and its records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from narrows.errors import DataError
 if TYPE_CHECKING:
     import pyarrow
 
-#: Tables of a record, with the key of the scenario that decides about them.
+#: Tables of a record, with the scenario key that controls them.
 _WANTED_BY = {
     "packets": "record: packets",
     "bins": "record: bins",
@@ -30,9 +30,9 @@ _WANTED_BY = {
 
 
 class Run:
-    """One run of one scheme, which is what functions marked with `@narrows.metric` are given.
+    """One run of one scheme, as passed to functions marked with `@narrows.metric`.
 
-    Nothing is read before it is asked for, and records are not kept: each call reads the file again.
+    Files are read on demand and not cached: each call reads the file again.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Run:
     def __repr__(self) -> str:
         return f"<narrows.Run {self.cell}: {self.verdict or self.state}>"
 
-    # -- what it was -----------------------------------------------------------------------------
+    # -- settings --------------------------------------------------------------------------------
 
     @property
     def cell(self) -> str:
@@ -69,7 +69,7 @@ class Run:
         return read_run(self.path)
 
     def _check(self) -> None:
-        """Raises `DataError` if the files are not those that the run left."""
+        """Raises `DataError` if the files differ from those that the run left."""
 
     @property
     def row(self) -> str:
@@ -89,7 +89,7 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """The seed of all chance in the run."""
+        """The seed of all randomness in the run."""
         noted = self._entry.seed if self._entry else None
         return noted or int(self.settings["seed"])
 
@@ -130,8 +130,9 @@ class Run:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values of the matrix and the parameters that set the runs of this campaign apart, in base
-        units, by the names of their columns in results."""
+        """The values of the matrix and the parameters that distinguish the runs of this campaign, in base
+        units, by the names of their columns in results.
+        """
         return dict(
             next((row.values or {} for row in self._rows if isinstance(row, Row) and row.flow == "all"), {})
         )
@@ -147,7 +148,8 @@ class Run:
         return measure_cell(self.path).flows
 
     def metrics(self, flow: int | str = "all") -> dict[str, float | None]:
-        """The metrics of one flow or of all flows together, in base units, by name; None where there is none.
+        """The metrics of one flow or of all flows together, in base units, by name; None for a metric without
+        a value.
 
         Raises `DataError` if the run has no such flow.
         """
@@ -168,7 +170,7 @@ class Run:
         `transfers`, `frames`, `traces`, `capacity` ..., of one flow or of all.
 
         Columns and units are those of docs/guide/records.md: times in ns since the start of the run, sizes in
-        bytes, rates in bit/s. Raises `DataError` if the run has no such table or it is damaged.
+        bytes, rates in bit/s. Raises `DataError` if the run has no such table or the table is damaged.
         """
         self._check()
         path = self.path / f"{name}.parquet"

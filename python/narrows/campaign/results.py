@@ -1,7 +1,7 @@
 """Results: every metric of every finished cell, and the summary over runs.
 
-They are written as results.json, results.csv and results.parquet (narrows.campaign.results_file), which are
-functions of the records alone (no time of day, no machine), so the same records give the same bytes.
+They are written as results.json, results.csv and results.parquet (narrows.campaign.results_file), which
+depend on the records alone (not on the time of day or the machine), so the same records yield the same bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measure_cell(path: Path) -> Measured:
 
 
 def ask_states(path: Path, asked: list[Expectation]) -> list[Answer]:
-    """Answers of one cell's record to the questions of expectations."""
+    """The answers from one cell's record to the questions of expectations."""
     from narrows import _native
 
     questions = [{"flow": expectation.flow, **(expectation.question or {})} for expectation in asked]
@@ -64,25 +64,25 @@ def ask_states(path: Path, asked: list[Expectation]) -> list[Answer]:
 
 
 def metric_list() -> list[Metric]:
-    """The metrics that there are, with unit and definition."""
+    """All built-in metrics, with unit and definition."""
     from narrows import _native
 
     return from_data(json.loads(_native.metrics()), list[Metric])
 
 
 def compute(folder: CampaignFolder) -> Results:
-    """The results of all finished cells of a campaign, metrics of the user's own included."""
+    """The results of all finished cells of a campaign, including user-defined metrics."""
     return own_metrics.apply(measure(folder), folder)
 
 
 def measure(folder: CampaignFolder) -> Results:
-    """The same without metrics of the user's own."""
+    """The results without user-defined metrics."""
     document = folder.document
     order = _scheme_order(folder)
     place = {scheme: number for number, scheme in enumerate(order)}
     cells = sorted(folder.cells, key=lambda cell: (place[cell.scheme], cell.run))
     finished = [cell for cell in cells if cell.is_finished]
-    # The core measures without holding Python's lock, so threads use all cores.
+    # The core releases Python's lock while measuring, so threads use all cores.
     measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell.id)), finished)
     metrics = metric_list() + _add_reports(document, folder, finished, measured)
     columns = Columns(document, [metric.name for metric in metrics])
@@ -120,13 +120,13 @@ def _add_reports(
     finished: list[CellEntry],
     measured: list[Measured],
 ) -> list[Metric]:
-    """The metrics that programs report themselves, whose values are added to what was measured."""
+    """Adds the values of metrics that programs report themselves to the measurements; returns the metrics."""
     rows = resolved_scenario(document)["schemes"]
     told = {key for row in rows for flow in row.get("flows", ()) for key in flow.get("program") or ()}
     paths = [folder.record_dir(cell.id) for cell in finished]
     described: list[Metric] = []
     if "reports" in told:
-        # Not before: what manifests are read with takes longer to import than most results take to make.
+        # Imported late: the readers of manifests take longer to import than most results take to compute.
         from narrows.campaign import program_reports
 
         described += program_reports.add(zip(paths, measured, strict=True))
@@ -144,8 +144,9 @@ def _judge_expectations(
     of_cells: list[list[Row]],
     metrics: list[Metric],
 ) -> list[Outcome]:
-    """The findings about the expectations. Answers are for them alone; rows of the results stay as they
-    are."""
+    """The findings about the expectations. The answers serve them alone; rows of the results stay
+    unchanged.
+    """
     from narrows.campaign import expectations
 
     asked = expectations.questions(expect)
@@ -161,7 +162,7 @@ def _judge_expectations(
 
 
 def with_own_values(row: Row) -> Row:
-    """A copy of a row to whose values others can be added."""
+    """A copy of a row whose values can be extended."""
     return replace(row, metrics=dict(row.metrics), absent=dict(row.absent))
 
 
@@ -210,7 +211,7 @@ def _values(columns: Columns, label: str, flow: int | None = None) -> dict[str, 
 def _link_rows(
     cell: CellEntry, measured: Measured, document: dict[str, Any], columns: Columns
 ) -> list[LinkRow]:
-    """One row per link that the scenario asks for."""
+    """One row per link that the scenario measures."""
     return [
         LinkRow(
             scenario=document["name"],
@@ -253,7 +254,7 @@ def _link_summary(
 
 
 def over_runs(rows: Sequence[Row | LinkRow], metrics: Iterable[Metric]) -> dict[str, Statistics]:
-    """The statistics of each metric over the valid ones of these rows."""
+    """The statistics of each metric over those of these rows that are valid."""
     valid = [row.metrics for row in rows if row.verdict != INVALID]
     statistics: dict[str, Statistics] = {}
     for metric in metrics:
@@ -287,11 +288,11 @@ def _summaries(
     metrics: list[Metric],
     columns: Columns,
 ) -> list[SummaryLine]:
-    # Grouped once: a campaign may have thousands of schemes.
+    # Grouped once, because a campaign may have thousands of schemes.
     mine: dict[str, list[CellEntry]] = {}
     for cell in cells:
         mine.setdefault(cell.scheme, []).append(cell)
-    # Background is recorded and measured, but it is not what the experiment is about.
+    # Background is recorded and measured, but is not the subject of the experiment.
     own: dict[str, list[Row]] = {}
     for row in rows:
         if not row.background:
@@ -310,8 +311,8 @@ def _summary(
     metrics: list[Metric],
     columns: Columns,
 ) -> list[SummaryLine]:
-    """The lines of a scheme with these cells and rows."""
-    # Grouped once: a run may have thousands of flows.
+    """The summary lines of a scheme with these cells and rows."""
+    # Grouped once, because a run may have thousands of flows.
     of_flow: dict[int | None, list[Row]] = {} if own else {None: []}
     for row in own:
         of_flow.setdefault(row.number, []).append(row)
@@ -336,13 +337,14 @@ def write(folder: CampaignFolder, results: Results) -> None:
     text = sealing.seal(to_data(results), FORMAT, allow_nan=False)
     write_atomically(folder.path / "results.csv", results_file.csv_text(results))
     write_atomically(folder.path / "results.parquet", results_file.parquet_bytes(results))
-    # The last one: whoever finds it finds the others as well.
+    # Written last: when it exists, the others do as well.
     write_atomically(folder.path / "results.json", text)
 
 
 def read_stored(path: Path) -> Results | None:
-    """The results beside the records of a campaign, as they were written; None if there are none, or they are
-    of an older version and have to be made again. Raises `DataError` if they were changed since."""
+    """The stored results beside the records of a campaign; None if there are none, or if they have an older
+    version and must be computed again. Raises `DataError` if they were modified.
+    """
     file = path / "results.json"
     if not os.path.lexists(file):
         return None
@@ -356,22 +358,24 @@ def read_stored(path: Path) -> Results | None:
 
 
 def current(folder: CampaignFolder) -> Results | None:
-    """The results beside the records, if they are of all that are finished. Raises `DataError` for results of
-    other records."""
+    """The stored results, if they cover all finished cells. Raises `DataError` if they belong to other
+    records.
+    """
     results = read_stored(folder.path)
     return results if results is not None and _covers(results, folder) else None
 
 
 def read(path: Path, folder: CampaignFolder | None = None) -> Results:
-    """The results of a campaign (which may be open already); of an interrupted one, those of its finished
-    cells. Raises `DataError` for results of other records: they are never taken for those of these."""
+    """The results of a campaign (which may be open already); for an interrupted one, those of its finished
+    cells. Raises `DataError` if stored results belong to other records: they are never attributed to these.
+    """
     folder = folder or CampaignFolder.read(path)
     results = current(folder)
     return compute(folder) if results is None else own_metrics.apply(results, folder)
 
 
 def remade(folder: CampaignFolder) -> Results:
-    """The results for writing: the stored ones, or measured anew where those do not match the records."""
+    """The results to be written: the stored ones, or new measurements if those do not match the records."""
     try:
         return read(folder.path, folder)
     except DataError:
@@ -379,8 +383,9 @@ def remade(folder: CampaignFolder) -> Results:
 
 
 def _covers(results: Results, folder: CampaignFolder) -> bool:
-    """True if they are of all finished cells, False if they are older than some. Raises `DataError` if they
-    are of others."""
+    """True if the results cover all finished cells, False if they are older than some of them. Raises
+    `DataError` if they belong to other cells.
+    """
     finished = {cell.id: cell.digest for cell in folder.cells if cell.is_finished}
     there, digests = {row.cell for row in results.rows}, results.digests
     others = [

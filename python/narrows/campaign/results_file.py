@@ -13,14 +13,15 @@ from narrows.documents.results import FORMAT, LinkRow, Results, Row
 if TYPE_CHECKING:
     import pyarrow
 
-#: Formats whose results are made again from the records.
+#: Formats whose results are computed again from the records.
 OLDER = ("narrows/results/1",)
 _METADATA = b"narrows"
 
 
 def as_columns(results: Results) -> dict[str, list[Any]]:
-    """The rows of results as columns of equal length, one for each metric and each value that sets rows
-    apart."""
+    """The rows of results as columns of equal length, one for each metric and each value that distinguishes
+    rows.
+    """
     rows: list[Row | LinkRow] = [*results.rows, *results.links]
     plain = [to_data(row) for row in rows]
     linked = bool(results.links)
@@ -75,10 +76,10 @@ def table(results: Results) -> pyarrow.Table:
 
 
 def _array(values: list[Any], kind: Any) -> Any:
-    """An Arrow array of a column; `kind` is its type, or None for the one that its values have.
+    """An Arrow array of a column; `kind` is its type, or None to infer it from the values.
 
-    Arrow's own conversion looks whether a list is one of pandas, and for that imports pandas where it is
-    installed, which takes longer than all else that a short campaign does.
+    Arrow's own conversion checks whether a list belongs to pandas, and for that imports pandas if it is
+    installed, which takes longer than everything else in a short campaign.
     """
     import numpy as np
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A campaign from its scenario to results: plan, run what is missing, measure."""
+"""A campaign from its scenario to results: plan, run missing cells, measure."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from narrows.scenario import Cell, Loaded, Scenario
 from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
 from narrows.text import plural, shorten
 
-#: Where campaigns go when no folder is named.
+#: The parent folder of campaigns without a named folder.
 RESULTS = Path("results")
-#: Seconds of a cell in real time besides its duration: setting up, writing and judging the record; between
-#: hosts also fetching what the other one has logged.
+#: Seconds of a real-time cell in addition to its duration: setting up, writing and judging the record;
+#: between hosts also fetching the other host's logs.
 OVERHEAD_S = {"emulate": 2.0, "hosts": 8.0}
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A campaign that has come to its end."""
+    """A campaign that has ended."""
 
     folder: CampaignFolder
     results: Results
@@ -65,7 +65,7 @@ class Finished:
 
     @property
     def exit_code(self) -> int:
-        """5 when an expectation fails, 6 when some cell failed or is invalid, so that scripts notice."""
+        """5 if an expectation fails, 6 if some cell failed or is invalid, so that scripts notice."""
         if self.failed:
             return EXIT_EXPECTATION
         usable = all(cell.is_usable for cell in self.folder.cells)
@@ -87,8 +87,9 @@ class Planned:
 def plan_campaign(
     loaded: Loaded, agent: Location, reach: RemoteOptions, say: Callable[[str], None]
 ) -> Iterator[Planned]:
-    """The plan on this machine; between two hosts with the other one, which is connected as long as this
-    lasts."""
+    """The plan on this machine; between two hosts with the other one, which stays connected inside the
+    context.
+    """
     scenario = loaded.scenario
     if scenario.where != WHERE:
         facts = agent.doctor()
@@ -117,7 +118,7 @@ def plan_campaign(
 
 
 def _check_sizes(plan: Plan, rendezvous: Rendezvous) -> None:
-    """Datagrams of applications must fit into the tunnel, whose size is known only now."""
+    """Checks that datagrams of applications fit into the tunnel, whose size is known only now."""
     for cell in plan.cells:
         for flow in cell.content["flows"]:
             traffic = flow.get("traffic") or {}
@@ -192,9 +193,10 @@ def run_campaign(
     runner: Location | None = None,
     wanted: Callable[[Cell], bool] | None = None,
 ) -> Finished:
-    """Runs (or completes) a campaign and writes its results; with `wanted` only these cells, and the others
-    stay pending. Another host is reached as `reach` says; runs on
-    this machine may take `means`, and `runner` runs them in place of the agent. `tell` receives events."""
+    """Runs (or completes) a campaign and writes its results; with `wanted` only these cells run, and the
+    others stay pending. `reach` says how to reach the other host; runs on this machine may use `means`, and
+    `runner` runs them in place of the agent. `tell` receives events.
+    """
 
     def say(text: str) -> None:
         if not quiet:
@@ -207,7 +209,7 @@ def run_campaign(
         "python": platform.python_version(),
     }
     path = choose_folder(loaded, output, resume)
-    # The folder is checked before anything else is, because the answer is the same on any machine.
+    # The folder is checked first, because the result is the same on any machine.
     again = (path / "campaign.json").exists()
     changed = _find_changed_words(check_same(path, loaded.scenario), loaded.scenario) if again else {}
     with plan_campaign(loaded, agent, reach or RemoteOptions(), say) as result:
@@ -231,7 +233,7 @@ def run_campaign(
                 error.number,
             ) from None
         except NarrowsError as error:
-            # The disk may be full; the reason that matters is the first one.
+            # The disk may be full; the first reason is the one that matters.
             with contextlib.suppress(NarrowsError):
                 folder.end_session(f"stopped: {error}")
             raise
@@ -239,12 +241,12 @@ def run_campaign(
             folder.close()
 
 
-#: Words for people, which may change between sessions: they are no part of what makes a campaign the same.
+#: Texts for people may change between sessions: they are not part of a campaign's identity.
 _WORDS = ("name", "title", "question")
 
 
 def _find_changed_words(document: dict[str, Any], scenario: Scenario) -> dict[str, str]:
-    """The words of a campaign.json that the scenario now has otherwise: a sentence about each."""
+    """The texts that differ between a campaign.json and the scenario: a sentence about each."""
     before = resolved_scenario(document)
     return {
         key: f"the {key} was {_in_quotes(before.get(key))} and is now {_in_quotes(getattr(scenario, key))}"
@@ -260,7 +262,7 @@ def _in_quotes(text: str | None) -> str:
 def _keep_words(
     folder: CampaignFolder, loaded: Loaded, changed: dict[str, str], say: Callable[[str], None]
 ) -> None:
-    """Keeps the new words in campaign.json, with the text that has them, and says so."""
+    """Stores the new texts in campaign.json, with the scenario that contains them, and reports that."""
     document, scenario = folder.document, loaded.scenario
     written = document["scenario"]
     written["resolved"].update({key: getattr(scenario, key) for key in changed})
@@ -340,7 +342,7 @@ def _run_in(
 
 
 def _plane(folder: CampaignFolder, planned: Planned, agent: Location, means: Means) -> Plane:
-    """Where the cells run."""
+    """The plane on which the cells run."""
     if planned.remote is None:
         return LocalPlane(planned.plan.scenario.where, agent, folder.files_dir, means)
     return RealPathPlane(planned.remote, planned.rendezvous, agent, folder.path)

@@ -1,6 +1,6 @@
-"""The members of a campaign's files that Narrows reads, and their types.
+"""The members of a campaign's files that Narrows reads, with their types.
 
-The files are plain text, and a change by hand that does not fit is refused with the member.
+The files are plain text; a manual change that does not fit is refused with the name of the member.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SHAPES = read_shapes(Path(__file__).with_name("members.toml"), KINDS)
 
 
 def check_members(path: Path, document: dict[str, Any]) -> None:
-    """Raises `DataError` if what we read of a document of a known format is not what it should be."""
+    """Raises `DataError` if a member that we read of a document of a known format is invalid."""
     if problem := problem_of_members(document):
         raise DataError(f"{path}: is damaged: {problem}")
 
@@ -32,5 +32,5 @@ def problem_of_members(document: dict[str, Any]) -> str | None:
 
 
 def resolved_scenario(document: dict[str, Any]) -> dict[str, Any]:
-    """The resolved scenario of a campaign; one without it asks no question and names no scheme."""
+    """The resolved scenario of a campaign; without one, a scenario without question and schemes."""
     return {"question": "", "schemes": [], **((document.get("scenario") or {}).get("resolved") or {})}

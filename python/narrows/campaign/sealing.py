@@ -1,14 +1,14 @@
-"""Digests of our JSON files, inside of them.
+"""Digests of our JSON files, stored inside them.
 
 The last member of a sealed file, on its own line, is `digest`: the SHA-256 of all bytes before that line.
 
     head -n -2 campaign.json | sha256sum
 
 computes it by hand. It is written with the file in one step, so no interruption leaves one without the other.
-It finds accidents, mixtures and edits; whoever computes it anew can make it fit.
+It detects accidents, mix-ups and edits, but not fraud: a forger can compute it anew.
 
-Minor version 1 of a format says that its files are sealed: one that has lost its digest is refused, too.
-Files of minor version 0 were written before there were digests.
+Minor version 1 of a format says that its files are sealed: a file that has lost its digest is refused, too.
+Files of minor version 0 predate digests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from narrows.errors import DataError
 from narrows.files import open_regular
 
 DIGEST = "digest"
-#: Sealed formats, and the remedy where a file does not fit its digest.
+#: Sealed formats, and the remedy if a file does not match its digest.
 _REMEDIES = {
     "narrows/campaign/1": "put the original back, or run the scenario again in another folder",
     "narrows/results/2": "narrows report {folder} makes it again from the records",
@@ -41,7 +41,7 @@ _TAIL_BYTES = 128
 
 
 def seal(document: dict[str, Any], file_format: str, *, allow_nan: bool = True) -> str:
-    """The text of a sealed file; `file_format` without minor version."""
+    """The text of a sealed file; `file_format` has no minor version."""
     content = {"format": file_format + _MINOR}
     content |= {name: value for name, value in document.items() if name not in ("format", DIGEST)}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=allow_nan)
@@ -50,8 +50,9 @@ def seal(document: dict[str, Any], file_format: str, *, allow_nan: bool = True) 
 
 
 def check_seal(path: Path, content: bytes, document: dict[str, Any], file_format: str) -> bool:
-    """Compares a file with its digest, which is then no member any more, nor the minor version one of the
-    format. False if the file was written before there were digests. Raises `DataError` if it does not fit."""
+    """Compares a file with its digest, and removes the digest from the document and the minor version from
+    its format. Returns False if the file predates digests. Raises `DataError` if it does not match.
+    """
     if file_format not in _REMEDIES:
         return False
     tail = _TAIL.search(content[-_TAIL_BYTES:])
@@ -67,13 +68,13 @@ def check_seal(path: Path, content: bytes, document: dict[str, Any], file_format
 
 
 def is_sealed(path: Path) -> bool:
-    """True if a file that has been read has a digest."""
+    """True if a file has a digest; the file has been read before."""
     with open_regular(path) as stream:
         stream.seek(-min(_TAIL_BYTES, path.stat().st_size), os.SEEK_END)
         return _TAIL.search(stream.read()) is not None
 
 
 def remedy(path: Path, file_format: str) -> str | None:
-    """How to get a file of this format that is right."""
+    """How to obtain a correct file of this format."""
     text = _REMEDIES.get(file_format)
     return text and text.format(folder=path.parent)

@@ -1,5 +1,6 @@
-"""Signals that ask to stop, while no cells run: they end what is being done with an exception, so that
-whatever was opened is closed on the way out. (While cells run, `execute` hears them.)"""
+"""Stop signals while no cells run: they end the current work with an exception, so that everything opened is
+closed on the way out. (While cells run, `execute` handles signals.)
+"""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from types import FrameType
 
 from narrows.errors import Interrupted
 
-#: Ctrl-C, `kill`, and a terminal that was closed.
+#: Ctrl-C, `kill`, and a closed terminal.
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signalled(BaseException):
-    """A signal came; no error, and so nothing that deals with errors takes it for one."""
+    """A signal arrived. Not an `Exception`, so that error handlers do not catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -25,7 +26,7 @@ class Signalled(BaseException):
 
 @contextlib.contextmanager
 def interruptible(sentence: str, numbers: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
-    """Answers signals with a sentence while it lasts."""
+    """Turns signals into `Signalled` with a sentence inside the context."""
     try:
         with _raise_on(numbers):
             yield

@@ -2,7 +2,7 @@
 
 `campaign.json` is replaced atomically at both ends of a session, cells that end in between are lines of the
 journal beside it (narrows.campaign.journal), and the agent renames a cell's folder into place when it is
-complete. So whatever happens, existing cells are intact and missing ones are run again.
+complete. After any interruption, existing cells are therefore intact and missing ones are run again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from narrows.locks import FolderLock
 from narrows.threads import in_threads
 
 if TYPE_CHECKING:
-    # Reading a campaign needs neither scenarios nor what plans are made of.
+    # Reading a campaign imports neither scenarios nor plans.
     from narrows.campaign.plan import Plan
     from narrows.documents.agent import Facts
     from narrows.scenario import Loaded, Scenario
@@ -45,7 +45,7 @@ _MOST_BYTES = 2_000_000_000
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Writes a file so that a reader sees either the old or the new one, also after a power cut."""
+    """Writes a file so that a reader sees either the old or the new one, even after a power cut."""
     try:
         handle, temporary = scratch.new_file(path)
         try:
@@ -54,7 +54,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
                 stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
-                # Before it is closed, because that unlocks it.
+                # Before the file is closed, because closing unlocks it.
                 temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -76,8 +76,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[str, Any]:
-    """Reads one of our JSON files and checks its format; newer major versions are refused, and older ones
-    that are not in `older`."""
+    """Reads one of our JSON files and checks its format; refuses newer major versions, and older ones that
+    are not in `older`.
+    """
     try:
         content = read_whole(path, "file of a campaign", _MOST_BYTES)
         document = json.loads(content)
@@ -92,7 +93,7 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
         told = f"{str(error).splitlines()[0]}{f'; {remedy}' if remedy else ''}"
         raise DataError(f"{path}: is damaged: {told}") from None
     stated = document.get("format") if isinstance(document, dict) else None
-    # A minor version adds members only.
+    # A minor version only adds members.
     if isinstance(stated, str) and stated.partition(".")[0] in (expected, *older):
         sealing.check_seal(path, content, document, stated.partition(".")[0])
         check_members(path, document)
@@ -121,18 +122,18 @@ def as_run(cell: Path, document: dict[str, Any]) -> RunRecord:
 
 @dataclass
 class CampaignFolder:
-    """An open campaign. Only one process at a time has it open for writing."""
+    """An open campaign. Only one process at a time can open it for writing."""
 
     path: Path
     document: dict[str, Any]
     _lock: FolderLock | None = field(default=None, repr=False)
     #: Facts about the running session.
     _journal: Journal | None = field(default=None, repr=False)
-    #: Entries by the names of their cells, and what campaign.json has of each, which may be more: campaigns
-    #: may have tens of thousands.
+    #: Entries by cell name, and the content of campaign.json for each, which may have more members; indexed,
+    #: because campaigns may have tens of thousands.
     _entries: dict[str, CellEntry] = field(default_factory=dict, repr=False)
     _contents: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
-    #: Cells whose records are known to be those that the runs left.
+    #: Cells whose records have been compared with their digests.
     _verified: set[str] = field(default_factory=set, repr=False)
 
     # -- opening ---------------------------------------------------------------------------------
@@ -147,7 +148,9 @@ class CampaignFolder:
         versions: dict[str, Any],
         argv: list[str],
     ) -> CampaignFolder:
-        """A new campaign in a folder that does not exist yet, is empty or holds what a killed start left."""
+        """Creates a campaign in a folder that does not exist yet, is empty or contains only leftovers of a
+        killed start.
+        """
         scenario = plan.scenario
         make_folder(path)
         written = {
@@ -187,12 +190,13 @@ class CampaignFolder:
     def resume(
         cls, path: Path, plan: Plan, argv: list[str], remove: Callable[[Path], None] | None = None
     ) -> CampaignFolder:
-        """The campaign that is already in the folder, if it is the same one. `remove` is what folders are
-        removed by that cells have left, if that takes other rights than ours."""
+        """Opens the campaign in the folder, if it is the same one. `remove` removes leftover folders of cells
+        if that requires other rights than ours.
+        """
         folder = cls(path, {})
         folder._acquire()
         try:
-            # Not before: until then another process may write it.
+            # Only now: until then another process may write to it.
             folder.document = check_same(path, plan.scenario)
             folder._continue(plan, argv, remove or _remove)
         except BaseException:
@@ -202,11 +206,11 @@ class CampaignFolder:
 
     @classmethod
     def read(cls, path: Path) -> CampaignFolder:
-        """A campaign to look at."""
+        """Opens a campaign for reading."""
         if not path.is_dir():
             raise no_folder(path)
         folder = cls(path, read_document(path))
-        # Here, so that damaged entries are refused by all who open a campaign.
+        # Read here, so that every reader of a campaign refuses damaged entries.
         folder._index()
         return folder
 
@@ -232,12 +236,12 @@ class CampaignFolder:
         return self._entries[cell_id]
 
     def content_of(self, cell_id: str) -> dict[str, Any]:
-        """The entry of one cell as campaign.json has it, with members of newer versions."""
+        """The content of campaign.json for one cell, with members of newer versions."""
         self._index()
         return self._contents[cell_id]
 
     def change(self, cell_id: str, **members: Any) -> CellEntry:
-        """Changes members of an entry; those that are `UNSET` are removed."""
+        """Changes members of an entry; removes those that are `UNSET`."""
         content = self.content_of(cell_id)
         content.update(members)
         for name in [name for name, value in members.items() if value is UNSET]:
@@ -246,19 +250,20 @@ class CampaignFolder:
         return self._entries[cell_id]
 
     def _index(self) -> None:
-        """Reads the entries, unless that has been done."""
+        """Reads the entries on first use."""
         contents = self.document["cells"]
         if len(self._entries) != len(contents):
             self._contents = {content["id"]: content for content in contents}
             self._entries = {entry.id: entry for entry in entries.read_entries(self.path / FILE, contents)}
 
     def cell_dir(self, cell_id: str) -> Path:
-        """Where the record of a cell is, once it is complete."""
+        """The folder of a cell's complete record."""
         return self.path / "cells" / cell_id
 
     def record_dir(self, cell_id: str) -> Path:
-        """The record of a finished cell for reading, which must be the one that the run left: its files are
-        compared with their digest once. Raises `DataError`."""
+        """The record of a finished cell for reading; compares its files with their digest once. Raises
+        `DataError` if they differ.
+        """
         if cell_id not in self._verified:
             problem = integrity.describe_change(self.cell_dir(cell_id), self.entry(cell_id))
             if problem:
@@ -267,8 +272,9 @@ class CampaignFolder:
         return self.cell_dir(cell_id)
 
     def finish(self, cell_id: str, digest: str | None = None) -> None:
-        """Notes that a cell's record is complete; takes the verdict from it. `digest` is that of its files,
-        if it is known already."""
+        """Records that a cell's record is complete, with its verdict. `digest` is that of its files, if
+        already known.
+        """
         cell = self.cell_dir(cell_id)
         digest = digest or integrity.digest(cell)
         run = read_run(cell)
@@ -283,18 +289,18 @@ class CampaignFolder:
         self._verified.add(cell_id)
 
     def check_records(self) -> None:
-        """Refuses records that have changed since they were noted, and files that cells name."""
+        """Refuses records and cell files that have changed since they were recorded."""
         in_threads(self.record_dir, [cell.id for cell in self.cells if cell.is_finished])
         for problem in integrity.find_changed_files(self.files_dir, self.document):
             raise DataError(problem)
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:
-        """Notes that a cell gave no record."""
+        """Records that a cell produced no record."""
         error = {"kind": kind, "message": message}
         self.change(cell_id, state=FAILED, verdict=None, reasons=[], error=error)
 
     def note_failure(self, cell_id: str, kind: str, message: str) -> None:
-        """Notes a failure of a cell that is tried again; they are counted in the open."""
+        """Records a failed attempt of a cell that is tried again; reports show these attempts."""
         self._add_failure(cell_id, {"at": now(), "kind": kind, "message": message})
 
     def _add_failure(self, cell_id: str, failure: dict[str, Any]) -> None:
@@ -305,17 +311,17 @@ class CampaignFolder:
         self._write(journal.CELL, self.content_of(cell_id))
 
     def note_round(self, state: dict[str, Any]) -> None:
-        """Notes what the machines of a campaign between hosts were like before or after a round."""
+        """Records the state of the machines of a campaign between hosts before or after a round."""
         self.document.setdefault("rounds", []).append(state)
         self._write(journal.ROUND, state)
 
     def note_session(self, **facts: Any) -> None:
-        """Notes something about the process that works on the campaign now."""
+        """Records facts about the process that is working on the campaign."""
         self.document["sessions"][-1].update(facts)
         self._write(journal.SESSION, facts)
 
     def sync_if_due(self) -> None:
-        """Brings to the disk what has waited long enough for it."""
+        """Syncs to the disk what has waited long enough."""
         if self._journal is not None:
             self._journal.sync_if_due()
 
@@ -332,13 +338,13 @@ class CampaignFolder:
 
     @property
     def files_dir(self) -> Path:
-        """Where the files are that cells name, such as traces."""
+        """The folder of the files that cells name, such as traces."""
         return self.path / "files"
 
     # -- sessions --------------------------------------------------------------------------------
 
     def begin_session(self, argv: list[str]) -> None:
-        """Notes that a process works on the campaign."""
+        """Records that a process is working on the campaign."""
         self.document["sessions"].append(
             {"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}
         )
@@ -346,7 +352,7 @@ class CampaignFolder:
         self.save()
 
     def end_session(self, outcome: str) -> None:
-        """Notes how the work ended."""
+        """Records how the work ended."""
         self.document["sessions"][-1].update(ended_at=now(), outcome=outcome)
         if outcome == "done":
             self.document["ended_at"] = now()
@@ -364,7 +370,7 @@ class CampaignFolder:
         document = self.document
         self._sweep(remove)
         self._keep_files(plan.scenario.files)
-        # Expectations may change; they are judged anew.
+        # Expectations may change; they are judged again.
         resolved = document["scenario"]["resolved"]
         expect = to_data(plan.scenario.expect)
         if expect != resolved.get("expect", []):
@@ -376,8 +382,8 @@ class CampaignFolder:
             cell = planned.get(entry.id)
             if cell is not None:
                 self._adopt(entry, cell.content, remove)
-        # A scheme that was skipped and can run now (a module was loaded) is added, and the reverse
-        # leaves what has been measured alone.
+        # A scheme that was skipped and can run now (a module was loaded) is added; in the reverse case
+        # existing measurements stay.
         for cell in plan.cells:
             if cell.id not in known:
                 document["cells"].append(entries.new_planned(cell))
@@ -401,7 +407,7 @@ class CampaignFolder:
                 raise NarrowsError(f"{target}: can't be written: {reason(error)}") from None
 
     def _sweep(self, remove: Callable[[Path], None]) -> None:
-        """Removes what an interrupted process left half-written."""
+        """Removes incomplete files of an interrupted process."""
         for leftover in (self.path / "cells").glob(".*"):
             if leftover.is_dir():
                 remove(leftover)
@@ -411,7 +417,7 @@ class CampaignFolder:
         scratch.remove_left(self.files_dir)
 
     def _adopt(self, entry: CellEntry, content: dict[str, Any], remove: Callable[[Path], None]) -> None:
-        """Compares the entry of a cell in campaign.json with its folder."""
+        """Reconciles the entry of a cell in campaign.json with its folder."""
         folder = self.cell_dir(entry.id)
         from narrows.campaign.gathering import is_torn
 
@@ -420,7 +426,7 @@ class CampaignFolder:
             remove(folder)
         if not folder.exists():
             if entry.error:
-                # The cell runs again, and its failure stays on record.
+                # The cell runs again, and its failure stays in the record.
                 self._add_failure(entry.id, {"at": entry.ended_at, **self.content_of(entry.id)["error"]})
             self.change(entry.id, state=PENDING, verdict=None, reasons=[], error=None, digest=UNSET)
             return
@@ -436,7 +442,7 @@ class CampaignFolder:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The content of a folder's campaign.json, whose cells are known to lie in the folder."""
+    """The content of a folder's campaign.json; all its cells lie in the folder."""
     if (path / "sweep.json").is_file():
         raise DataError(
             f"{path}: holds a sweep, of which there are no records; 'narrows sweep show', 'narrows plot' and"
@@ -447,7 +453,8 @@ def read_document(path: Path) -> dict[str, Any]:
         before = _identity(file)
         document = read_json(file, FORMAT)
         written = journal.read(path)
-        # Another process may end its session between both, which moves cells from one to the other.
+        # Another process may end its session between the two reads, which moves cells from the journal to
+        # campaign.json.
         if _identity(file) == before:
             break
     integrity.check_document(file, document)
@@ -466,7 +473,7 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 
 def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
-    """The content of a folder's campaign.json, which must be of this scenario."""
+    """The content of a folder's campaign.json, which must belong to this scenario."""
     document = read_document(path)
     if document.get("hash") != scenario.hash:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Unpacks the stream of `narrows-agent pack`, and gives up when it stops."""
+"""Unpacks the stream of `narrows-agent pack`, and gives up when the stream stalls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, cast
 
 from narrows.agent.process import kill
 
-#: Fetching is given up when nothing has come for so long.
+#: Fetching is aborted after this many seconds of silence.
 _SILENCE_S = 60.0
 
 
@@ -30,11 +30,11 @@ class Watch:
         self._thread.start()
 
     def beat(self) -> None:
-        """Something has come."""
+        """Records a sign of life."""
         self._heard = time.monotonic()
 
     def end(self) -> None:
-        """The program has ended."""
+        """Records that the program has ended."""
         self._over.set()
         self._thread.join()
 
@@ -48,7 +48,7 @@ class Watch:
 
 @contextlib.contextmanager
 def watch_program(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> Iterator[Watch]:
-    """Watches a program as long as this lasts."""
+    """Watches a program inside the context."""
     watch = Watch(process, unwanted)
     try:
         yield watch
@@ -57,7 +57,7 @@ def watch_program(process: subprocess.Popen[bytes], unwanted: Callable[[], bool]
 
 
 class _Stream:
-    """The output of a program, for `tarfile`; each reading is a sign of life."""
+    """The output of a program, for `tarfile`; each read is a sign of life."""
 
     def __init__(self, stream: IO[bytes], beat: Callable[[], None]) -> None:
         self._stream = stream
@@ -71,8 +71,7 @@ class _Stream:
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    """Only plain files and folders below the target: what another host sends is not trusted. (The filters of
-    `tarfile` came with Python 3.11.4.)"""
+    """Extracts only plain files and folders below the target: the other host is not trusted."""
     way = PurePosixPath(member.name)
     path = target / way
     if way.is_absolute() or ".." in way.parts or not (member.isdir() or member.isreg()):
@@ -88,7 +87,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
 
 
 def unpack(process: subprocess.Popen[bytes], target: Path, beat: Callable[[], None]) -> tuple[int, str]:
-    """Unpacks the output of a program; returns its exit code and why it failed."""
+    """Unpacks the output of a program; returns its exit code and the reason of a failure."""
     assert process.stdin and process.stdout and process.stderr
     wrong = ""
     try:
@@ -100,7 +99,7 @@ def unpack(process: subprocess.Popen[bytes], target: Path, beat: Callable[[], No
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         wrong = f"{error}"
         kill(process)
-        # So it ends also where it is not ours to kill.
+        # It then ends even if we may not kill it.
         process.stdout.close()
     complaint = process.stderr.read().decode(errors="replace").strip().splitlines()
     code = process.wait()

@@ -17,12 +17,12 @@ WIDTH_OF_HELP = 80
 
 
 def main() -> None:
-    """Entry point of the program `narrows`."""
+    """The entry point of the program `narrows`."""
     run_program(lambda: _run(sys.argv[1:]))
 
 
 def run_program(call: Callable[[], None]) -> NoReturn:
-    """Runs a program of the laboratory, prints why it fails in one sentence, and exits with its code."""
+    """Runs a program, prints the reason of a failure in one sentence, and exits with its code."""
     from narrows import streams
 
     streams.prepare()
@@ -64,7 +64,7 @@ def _report_error(error: BaseException) -> int:
     from narrows.extras import missing_library
 
     if isinstance(error, BrokenPipeError):
-        # The reader of our output (head, less) has ended, as it may.
+        # The reader of our output (head, less) has ended, which is allowed.
         return EXIT_FAILURE
     if isinstance(error, KeyboardInterrupt):
         print("narrows: interrupted", file=sys.stderr)
@@ -84,8 +84,9 @@ def _report_error(error: BaseException) -> int:
 
 
 def _whole_help() -> str | None:
-    """The list of commands as `make generated` has written it, for terminals that are not narrower than that.
-    To compose it takes ten times as long as to read it."""
+    """The list of commands that `make generated` has written, for terminals that are at least as wide.
+    Composing it takes ten times as long as reading it.
+    """
     import shutil
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The program with all its commands, for those who do not start from the words of a command line."""
+"""The program with all its commands, for callers without a command line."""
 
 from narrows.cli.app import app, load
 

@@ -17,7 +17,7 @@ from narrows.cli import completion
 from narrows.cli.parameters import build, option
 from narrows.errors import Interrupted
 
-#: Of every program of the laboratory.
+#: Options of every program.
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -32,8 +32,9 @@ class _ExampleFirst:
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def invoke(self, ctx: Any) -> Any:
-        """Called by the command line library, which would end at Ctrl-C without a word, and at other signals
-        without removing what it has begun."""
+        """Called by the command line library, which would silently exit at Ctrl-C, and at other signals
+        without removing partial output.
+        """
         from narrows.campaign.signals import interruptible
 
         try:
@@ -67,7 +68,7 @@ class _Program(Group):
         width = max(map(len, self.commands))
         for section, names in _sections.items():
             with formatter.section(section):
-                # All names have one width, so that the texts of all sections are aligned.
+                # All names have the same width, so that the texts of all sections are aligned.
                 texts = ((name, self.commands[name].get_short_help_str(formatter.width)) for name in names)
                 formatter.write_dl([(name.ljust(width), text) for name, text in texts])
 
@@ -77,7 +78,7 @@ _sections: dict[str, list[str]] = {}
 
 
 def _add(parent: click.Group, command: click.Command) -> None:
-    """Adds a command to a group, and to the section that is being filled if the group is the program."""
+    """Adds a command to a group, and to the current section of the help if the group is the program."""
     parent.add_command(command)
     if parent is app:
         next(reversed(_sections.values())).append(str(command.name))
@@ -239,9 +240,9 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def load(word: str | None = None) -> None:
-    """Registers the command of this name, or all of them if there is none.
+    """Registers the command of this name, or all commands if there is none.
 
-    To describe them all to the library takes longer than most of them run.
+    Registering all of them takes longer than most commands run.
     """
     known = any(word in names for modules in _MODULES.values() for names in modules.values())
     for section, modules in _MODULES.items():

@@ -94,17 +94,18 @@ def calibrate(
     """Find the emulated path that reproduces measurements.
 
     Rate, delay, queue, loss and kind of link (constant, Poisson) are searched with Gaussian processes;
-    further features are admitted only if the error of schemes that were left out falls by them. DIR gets
+    further features are admitted only if they reduce the error of schemes that were left out. DIR receives
     scenario.yaml for narrows run, errors.csv, points.svg and .png, and results.json: errors of the fit, on
-    fresh seeds, of each scheme left out and refitted, the noise floor of the table, and which schemes no path
-    explains on which the others fit. The same command resumes after an interruption or a kill. Needs pip
-    install 'narrows[calibrate]'.
+    fresh seeds, of each scheme left out and refitted, the noise floor of the table, and the schemes whose
+    results no path explains on which the others fit. The same command resumes after an interruption or a
+    kill. Needs pip install 'narrows[calibrate]'.
 
-    Exit codes: 0 done, 2 usage, 3 a wrong table or map, 4 this machine can't, 130/143 interrupted.
+    Exit codes: 0 done, 2 usage, 3 a wrong table or map, 4 not possible on this machine, 130/143 interrupted.
     """
     import os
 
-    # Matrices are small: threads of the linear algebra would wait for each other, and sum in another order.
+    # The matrices are small: threads of the linear algebra would wait for each other, and change the order of
+    # summation.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from narrows.calibrate.mapping import Map, check_flows, check_metric, check_time

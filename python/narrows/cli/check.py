@@ -27,10 +27,10 @@ def check(
 ) -> None:
     """Prove from records alone that runs are sound.
 
-    Packets were conserved, no link carried more than its rate, queues and delays were those of the path.
-    For a campaign also: all its files are unchanged, they belong to one scenario, and its
-    results have the numbers of the records, which are measured again. Runs whose verdict is not ok are listed
-    with the reasons: their records may be sound all the same.
+    Packets were conserved, no link exceeded its rate, queues and delays match the path. For a campaign also:
+    all its files are unchanged, they belong to one scenario, and its results have the numbers of the records,
+    which are measured again. Runs whose verdict is not ok are listed with the reasons; their records may
+    nevertheless be sound.
 
     Exit codes: 0 everything holds, 1 a check fails, 3 a record can't be read.
     """
@@ -68,7 +68,7 @@ def _open(folder: Path) -> CampaignFolder | None:
 
 
 def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, CellEntry | None]]:
-    """Folders of records, and what their campaign says about them."""
+    """Folders of records, with their entries in the campaign."""
     from narrows.campaign.integrity import entry_of
     from narrows.errors import DataError
 
@@ -125,7 +125,7 @@ def _print(outcome: list[CheckedCell], whole: list[CheckedCampaign]) -> None:
             made.add(cell, Text(check.title, style="red"), check.detail)
         made.print(console)
         console.print()
-    # Skipped for one reason on every record: said once.
+    # A reason that applies to every record is stated once.
     why: dict[tuple[str, str], int] = {}
     for _, check in checks:
         if check.outcome == SKIPPED:

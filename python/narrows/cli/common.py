@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Parts(StrEnum):
-    """The files that a report may be."""
+    """The files of a report."""
 
     HTML = "html"
     PDF = "pdf"
@@ -26,9 +26,9 @@ class Parts(StrEnum):
     NONE = "none"
 
 
-#: Asks for a document in the place of tables.
+#: Requests a document in place of tables.
 Json = Annotated[bool, option("--json", help="Print one JSON document.")]
-#: Files with metrics of the user's own.
+#: Files with user-defined metrics.
 Metrics = Annotated[
     list[Path] | None,
     option(
@@ -76,7 +76,7 @@ def remote_options(ssh: str, folder: str | None, agent: Path | None) -> RemoteOp
 
 
 def names_in(text: str | None) -> list[str]:
-    """Names between commas; those inside of parentheses belong to the name."""
+    """Names between commas; a comma inside parentheses belongs to the name."""
     import re
 
     parts = re.split(r",\s*(?![^()]*\))", text or "")
@@ -86,8 +86,10 @@ def names_in(text: str | None) -> list[str]:
 def chosen_labels(
     documents: Sequence[dict[str, Any]], schemes: str | None, only: list[str] | None
 ) -> list[str] | None:
-    """The labels of the rows that are chosen by name and by values of the matrix, of the `campaign.json` of
-    several campaigns; `None` if nothing was chosen. Raises `UsageError` for what no campaign has."""
+    """The labels of the rows that are selected by name and by values of the matrix, from the `campaign.json`
+    of several campaigns; `None` if nothing was selected. Raises `UsageError` for names and values that no
+    campaign has.
+    """
     from narrows.campaign.conditions import Row, choose, read_only, rows_of
     from narrows.campaign.schema import resolved_scenario
 
@@ -101,7 +103,7 @@ def chosen_labels(
 
 
 def read_metrics(files: list[Path] | None) -> None:
-    """Reads metrics of the user's own: those of the option, and those of the configuration folder."""
+    """Loads user-defined metrics: those of the option, and those of the configuration folder."""
     from narrows.campaign.own_metrics import read_files
     from narrows.console import say
 
@@ -109,7 +111,7 @@ def read_metrics(files: list[Path] | None) -> None:
 
 
 def positive(text: str, kind: str, option: str) -> int:
-    """The quantity that an option names, in base units and above zero."""
+    """The quantity of an option, in base units and above zero."""
     from narrows.errors import UsageError
     from narrows.scenario.quantity import QuantityError, convert, parse
 
@@ -137,7 +139,7 @@ def budget_of(text: str, least: int, most: int) -> tuple[int | None, float | Non
 
 
 def print_expectations(console: Console, results: Results) -> None:
-    """The expectations of the scenario, with their outcomes."""
+    """Prints the expectations of the scenario, with their outcomes."""
     if results.expect:
         from narrows.campaign.expectations import lines
 
@@ -156,7 +158,7 @@ def print_done(text: str, as_json: bool, form: str, **document: Any) -> None:
 
 
 def print_json(document: Any) -> None:
-    """One document on standard output."""
+    """Prints one document on standard output."""
     from narrows.streams import is_unicode
 
     print(json.dumps(document, indent=1, ensure_ascii=not is_unicode()))

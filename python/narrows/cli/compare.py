@@ -109,10 +109,10 @@ def compare(
 ) -> None:
     """Compare campaigns, or the schemes of one.
 
-    Differences between the set-ups come first, then those of the runs. Runs of the same number and seed
-    are compared in pairs, others without. A difference counts as shown if it holds among all comparisons
-    together; below 6 runs on each side nothing can be shown. Campaigns whose schemes met different conditions
-    are refused.
+    Differences between the set-ups come first, then those between the runs. Runs with the same number and
+    seed are compared in pairs, others without pairs. A difference counts as shown if it holds among all
+    comparisons together; below 6 runs on each side nothing can be shown. Campaigns whose schemes met
+    different conditions are refused.
 
     Exit codes: 0 done, 2 usage, 3 not comparable or damaged, 5 a limit of --fail-on is broken.
     """
@@ -149,8 +149,9 @@ def compare(
 
 
 def _rows(folders: list[Path], schemes: str | None, only: list[str] | None) -> list[str]:
-    """The rows of the first campaign that are chosen; the names as they are where that can't be read, which
-    is told when it is compared."""
+    """The selected rows of the first campaign; the names as given if it can't be read, which the comparison
+    reports.
+    """
     from narrows.campaign.store import read_document
     from narrows.errors import NarrowsError
 
@@ -205,7 +206,7 @@ def _share(text: str | None) -> float | None:
 
 
 def _with_progress(request: Request, compare: Any) -> Comparison:
-    """Compares, with a bar on a terminal for what takes time."""
+    """Compares, with a progress bar on a terminal if it takes long."""
     from narrows.progress import progress
 
     with progress("comparing") as bar:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
-#: By shell: the script, the file that a shell reads when it starts, and the line in it that loads the script,
-#: all below the home folder. Fish reads every script of its folder.
+#: For each shell: the script, its start-up file, and the line in that file that loads the script, all below
+#: the home folder. Fish reads every script of its folder.
 _PLACES = {
     "bash": (".bash_completions/narrows.sh", ".bashrc", "source ~/.bash_completions/narrows.sh"),
     "zsh": (".zfunc/_narrows", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
@@ -19,8 +19,9 @@ _PLACES = {
 
 
 def current_shell() -> str:
-    """The shell that started this program, or else the user's login shell. Raises `UnavailableError` if it is
-    none for which there is completion."""
+    """The shell that started this program, or else the user's login shell. Raises `UnavailableError` if it has
+    no completion.
+    """
     from narrows.errors import UnavailableError
 
     try:
@@ -46,7 +47,9 @@ def script(program: click.Command, shell: str) -> str:
 
 
 def install(program: click.Command) -> str:
-    """Writes the script for the current shell to where that shell loads it; returns a sentence about it."""
+    """Writes the script for the current shell to the place from which it loads scripts; returns a sentence
+    about it.
+    """
     shell = current_shell()
     file, start_file, line = _PLACES[shell]
     target = Path.home() / file
@@ -63,7 +66,7 @@ def install(program: click.Command) -> str:
 
 
 def scenario_names(incomplete: str) -> list[str]:
-    """Names of shipped scenarios; files complete as everywhere, where no name fits."""
+    """Names of shipped scenarios; files complete as usual if no name matches."""
     from narrows.scenario.shipped import list_scenarios
 
     return [scenario.name for scenario in list_scenarios() if scenario.name.startswith(incomplete)]
@@ -85,7 +88,7 @@ def scheme_names(incomplete: str) -> list[str]:
 
 
 def scheme_lists(incomplete: str) -> list[str]:
-    """The same for the last word of a list with commas."""
+    """Names of schemes, for the last word of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in scheme_names(last)]
 

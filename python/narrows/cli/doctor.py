@@ -26,10 +26,10 @@ def doctor(
 ) -> None:
     """Find out what this machine can do.
 
-    Missing abilities come with a remedy. --measure emulates kernel TCP at rising rates, a second
-    each, and judges as every run is judged; stop other programs first, because they count.
+    Missing abilities come with a remedy. --measure emulates kernel TCP at rising rates, a second each, and
+    judges as every run is judged; stop other programs first, because they count.
 
-    Exit codes: 0 everything works, 4 something can't be done here.
+    Exit codes: 0 everything works, 4 something is not possible here.
     """
     from narrows.agent.location import this_machine
     from narrows.cli.common import print_json

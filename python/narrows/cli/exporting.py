@@ -23,7 +23,7 @@ def export(
 ) -> None:
     """Write a campaign for other tools.
 
-    Every finished run is written; the folder is there when all are. Records of bins (record: bins) hold no
+    Every finished run is written; the folder appears once all are. Records of bins (record: bins) contain no
     packets and can be written as csv and flent only.
 
     Exit codes: 0 done, 2 unknown format, 3 a record is damaged or holds no packets.

@@ -52,12 +52,12 @@ def check(
     ssh: Annotated[str, SSH] = "ssh",
     as_json: Json = False,
 ) -> None:
-    """Find out what works between this machine and another, and what to do about the rest.
+    """Find out what works between this machine and another, and how to fix the rest.
 
-    The agent is copied into a cache folder of the remote user over your own ssh (configuration, jump hosts,
+    The agent is copied into a cache folder of the remote user over your ssh (configuration, jump hosts,
     agents and keys included; host keys are always checked). Nothing else is installed or changed there.
 
-    Exit codes: 0 runs would work, 4 something stands in their way.
+    Exit codes: 0 runs would work, 4 something prevents them.
     """
     import shlex
 
@@ -102,7 +102,7 @@ def clean(
 ) -> None:
     """Remove the copies of the agent from other hosts.
 
-    They are everything that Narrows keeps there.
+    Narrows keeps no other files there.
     """
     import shlex
 

@@ -89,21 +89,19 @@ def hunt(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Search for the path on which a scheme does worst.
+    """Search for the path on which a scheme performs worst.
 
-    \b
-    narrows hunt cubic --worst utilization --goal "10 %"
-    narrows hunt vegas --against cubic --worst share --replay
-    narrows hunt bbr3 --against bbr1 --worst delay --bound outage=none --budget "5 min"
+    \b narrows hunt cubic --worst utilization --goal "10 %" narrows hunt vegas --against cubic --worst share
+    --replay narrows hunt bbr3 --against bbr1 --worst delay --bound outage=none --budget "5 min"
 
-    Paths are simulated in memory on all processors, and bounded so that nothing on them would stop any
-    scheme by itself: a little loss, not half of it. The path is then made minimal: elements are left out and
-    values rounded while it still holds in several runs. DIR/minimal.yaml runs by narrows run; DIR/hunt.md
-    says what was found, with runs of fresh seeds and of other schemes on the same path. Ctrl-C keeps the
-    worst so far, and the same command resumes.
+    Paths are simulated in memory on all processors, within bounds that exclude conditions that would stop any
+    scheme: a little loss, not half of it. The path is then made minimal: elements are left out and values
+    rounded while it still holds in several runs. DIR/minimal.yaml runs with narrows run; DIR/hunt.md
+    describes the finding, with runs of fresh seeds and of other schemes on the same path. Ctrl-C keeps the
+    worst path so far, and the same command resumes.
 
-    Exit codes: 0 done, 2 usage, 3 nothing could be measured, 4 this machine can't, 5 the goal was not
-    reached, or what was found does not hold in fresh runs or in the replay, 130/143 interrupted.
+    Exit codes: 0 done, 2 usage, 3 nothing could be measured, 4 not possible on this machine, 5 the goal was
+    not reached, or the finding does not hold in fresh runs or in the replay, 130/143 interrupted.
     """
     from narrows.cli.stage_bar import StageBar
     from narrows.errors import EXIT_EXPECTATION, UsageError
@@ -194,7 +192,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _watch(bar: StageBar, budget: Budget, objective: Objective) -> Watch:
-    """Shows what the hunt tells, with the worst so far."""
+    """Shows the progress of the hunt, with the worst value so far."""
     from narrows.hunt.hunting import Watch
 
     def show_search(search: Search) -> None:

@@ -1,4 +1,4 @@
-"""`narrows import`: what other tools measured as campaigns."""
+"""`narrows import`: measurements of other tools as campaigns."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ for _tool, _what in IMPORTS.items():
 
 
 def _print(done: Imported) -> None:
-    """Pantheon's table and ours."""
+    """Prints Pantheon's table and ours."""
     from narrows.analysis.tables import print_cells, print_summary
     from narrows.campaign.store import read_json
     from narrows.console import stdout_console, table

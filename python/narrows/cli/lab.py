@@ -29,7 +29,7 @@ def list_families(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the families: those that are shipped, and yours in ~/.config/narrows/labs."""
+    """List the families: the shipped ones, and yours in ~/.config/narrows/labs."""
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
     from narrows.errors import DataError
@@ -70,8 +70,9 @@ def list_families(
 
 @subcommand(lab, example="narrows lab show geni")
 def show(name: Name, as_json: Json = False) -> None:
-    """Print the page of a family: what was done, with which experiments and columns, and what is
-    published."""
+    """Print the page of a family: the original experiment, our experiments and columns, and the published
+    values.
+    """
     from narrows.cli.common import print_json
     from narrows.lab.about import document, lines
     from narrows.lab.store import load
@@ -116,13 +117,13 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a family and compare it with what was published.
+    """Run a family and compare it with the published values.
 
-    Each experiment is a campaign in its own folder, for narrows show, plot and the like. An
-    interrupted family is completed by the same command.
+    Each experiment is a campaign in a separate folder, for narrows show, plot and the like. The same command
+    completes an interrupted family.
 
-    Exit codes: 0 done, 2 usage, 3 bad family, 4 this machine can't, 5 a limit of the family is broken, 6
-    some runs failed or are invalid.
+    Exit codes: 0 done, 2 usage, 3 bad family, 4 not possible on this machine, 5 a limit of the family is
+    broken, 6 some runs failed or are invalid.
     """
     from narrows.console import say, stderr_console
     from narrows.documents.laboratory import FAILS
@@ -160,7 +161,7 @@ def run(
         conditions=None if chosen is None else chosen.conditions,
     )
     outcome = _report(folder, cells=False, as_json=as_json, task=chosen)
-    # Expectations of the scenarios are not those of the family.
+    # Expectations of the scenarios do not count as limits of the family.
     if code in (0, EXIT_EXPECTATION):
         broken = any(limit.outcome == FAILS for limit in outcome.expect)
         code = EXIT_EXPECTATION if broken and chosen is None else 0
@@ -174,7 +175,7 @@ def report(
     cells: Annotated[bool, option("--cells", help="Print every value, ours and theirs.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare a family that was run with what was published, and write report.html and report.txt again."""
+    """Compare a finished family with the published values, and write report.html and report.txt again."""
     _report(folder, cells=cells, as_json=as_json)
 
 
@@ -203,7 +204,7 @@ def copy(
     folder: Annotated[Path, argument(help="The folder to make; it must not exist.")],
     as_json: Json = False,
 ) -> None:
-    """Copy a family to change it or to hand it out: everything but the right answers of a lesson.
+    """Copy a family to change it or to hand it out, without the right answers of a lesson.
 
     Run the copy with narrows lab run ./FOLDER.
     """
@@ -223,9 +224,9 @@ def new(
     as_lesson: Annotated[bool, option("--lesson", help="A lesson, with a task and a question.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a small family to start from: a scenario, a published table, a page and lab.yaml.
+    """Write a small family to start from: a scenario, a published table, a page and lab.yaml.
 
-    It runs as it stands: narrows lab run ./my-lab.
+    It can be run without changes: narrows lab run ./my-lab.
     """
     from narrows.cli.common import print_done
     from narrows.lab.new import make
@@ -254,11 +255,11 @@ def mark(
 ) -> None:
     """Mark the answers of one student, or of a class.
 
-    Right answers and explanations are shown only with --answers. In a class every folder is listed, also
+    Right answers and explanations are shown only with --answers. In a class every folder is listed, including
     those without answers or without a run.
 
-    Numbers that follow from runs are compared with the student's own runs, so that any seed and machine
-    will do.
+    Numbers that follow from runs are compared with the student's own runs, so that seed and machine do not
+    matter.
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
@@ -307,14 +308,15 @@ def contest(
     """Rank submitted schemes over paths that their authors do not know.
 
     On each path submissions are ranked by the power of their flows (throughput / 95th percentile of delay),
-    the median of the runs; the mean rank decides. Submissions that crash, hang or use up their time are last,
-    with the reason in a sentence, and the contest continues. Submissions are programs of others and run with
+    the median of the runs; the mean rank decides. Submissions that crash, hang or exceed their time are last,
+    with the reason in a sentence, and the contest continues. Submissions are foreign programs and run with
     your rights.
 
-    DIR gets ranking.csv, ranking.html and ranking.json without names of paths, to hand out, and contest.json
-    with everything; runs/ are ordinary campaigns.
+    DIR receives ranking.csv, ranking.html and ranking.json without names of paths, to hand out, and
+    contest.json with everything; runs/ has ordinary campaigns.
 
-    Exit codes: 0 done, 2 usage, 3 bad paths, 4 this machine can't, 6 some submission failed somewhere.
+    Exit codes: 0 done, 2 usage, 3 bad paths, 4 not possible on this machine, 6 some submission failed
+    somewhere.
     """
     from narrows.campaign.signals import interruptible
     from narrows.cli.common import positive, print_json

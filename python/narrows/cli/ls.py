@@ -35,8 +35,8 @@ def ls(
 ) -> None:
     """List campaigns and sweeps with verdicts, tags and notes.
 
-    Verdicts are counted by run, of sweeps by cell, with the points that have an invalid or failed cell.
-    The newest is the last. A campaign that is damaged, of a newer version or being written costs one
+    Verdicts are counted by run, for sweeps by cell, with the points that have an invalid or failed cell. The
+    newest comes last. A campaign that is damaged, of a newer version or being written is reported in one
     sentence; the others are listed.
 
     Exit codes: 0 all could be read, 3 a folder does not exist or some campaign could not be read.
@@ -145,8 +145,8 @@ def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: se
         return
     rows = [_TITLES, *(_cells(line) for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    # Without room, the date goes (names of folders begin with it, unless they were chosen), and then
-    # names are on separate lines.
+    # If space is short, the date is omitted (default names of folders begin with it), and then names get
+    # separate lines.
     dated = sum(widths) + 2 * (len(widths) - 1) <= console.width
     kept = [at for at in range(len(widths)) if dated or _TITLES[at] != "made"]
     beside = sum(widths[at] for at in kept) + 2 * (len(kept) - 1) <= console.width
@@ -215,7 +215,7 @@ def tag(
 ) -> None:
     """Add tags to a campaign, or print them.
 
-    narrows ls --tag finds it by them.
+    narrows ls --tag finds campaigns by their tags.
     """
     from narrows.campaign import notes
     from narrows.campaign.store import read_document
@@ -240,16 +240,16 @@ def merge(
     output: Annotated[Path, option("-o", "--output", help="Folder of the new campaign.")],
     as_json: Json = False,
 ) -> None:
-    """Put the runs of several campaigns into one.
+    """Merge the runs of several campaigns into one.
 
-    They are of one experiment: more runs, more schemes or other seeds. The campaigns themselves stay as
-    they are. Network, flows, duration and plane must be the same.
+    They must belong to one experiment: more runs, more schemes or other seeds. The source campaigns remain
+    unchanged. Network, flows, duration and plane must be the same.
 
-    Folders of one sweep, such as those of a job array, are put together in one as well: every cell is kept
-    once, and the new folder may be there and hold some of them.
+    Folders of one sweep, such as those of a job array, are merged as well: every cell is kept once, and the
+    new folder may already exist and contain some of them.
 
-    Exit codes: 0 done, 2 the folder of the new one exists already, 3 the campaigns can't be merged, 6 some
-    cells of a sweep failed.
+    Exit codes: 0 done, 2 the new folder exists already, 3 the campaigns can't be merged, 6 some cells of a
+    sweep failed.
     """
     if any((folder / "sweep.json").exists() for folder in folders):
         from narrows.cli.sweep import merge_sweeps

@@ -1,4 +1,4 @@
-"""`narrows man`: the manual page, from the same words as `--help`."""
+"""`narrows man`: the manual page, from the texts of `--help`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _page(program: Any) -> Iterator[str]:
 
 
 def _commands(group: Any, before: str) -> Iterator[tuple[str, Any]]:
-    """The commands below a group, each with its whole name."""
+    """The commands below a group, each with its full name."""
     for name, item in sorted(group.commands.items()):
         path = f"{before} {name}".strip()
         if hasattr(item, "commands"):
@@ -83,6 +83,6 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Text as troff takes it: hyphens that can be copied, no requests by accident."""
+    """Escapes text for troff: hyphens that can be copied, no accidental requests."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped

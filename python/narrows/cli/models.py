@@ -95,7 +95,7 @@ def show(
     name: Annotated[str, argument(metavar="NAME", help="An installed model, or a file.")],
     as_json: Json = False,
 ) -> None:
-    """Print what a model is, where it came from, and what it is made of."""
+    """Print the kind, the origin and the contents of a model."""
     from narrows.cli.common import print_json
     from narrows.errors import DataError
     from narrows.models.store import describe, find, how_to_add
@@ -126,7 +126,7 @@ def remove(
 ) -> None:
     """Delete an installed model.
 
-    Results that were made with it keep their copy.
+    Results that used it keep their copy.
     """
     from narrows.models.store import remove as delete
 

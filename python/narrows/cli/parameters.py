@@ -22,7 +22,7 @@ import click
 Shape = TypeVar("Shape", bound=click.Command)
 
 
-#: Where a declaration has none; click would write INTEGER RANGE.
+#: The name of values whose declaration has none; click would write INTEGER RANGE.
 _METAVARS = {int: "N", float: "NUMBER"}
 
 
@@ -74,7 +74,7 @@ class _Parameter:
         return typing.get_args(self.type)[0] if self.is_list else self.type
 
     def read(self, values: Mapping[str, Any]) -> Any:
-        """The value as the function expects it, from click's values by name."""
+        """The value in the form that the function expects, from click's values by name."""
         value = values[self.name]
         if self.is_list:
             return list(value) or self.default
@@ -123,7 +123,7 @@ def build(
     name: str | None = None,
     **settings: Any,
 ) -> Shape:
-    """The command of click that calls `function`, described by its documentation unless `help` is given."""
+    """The click command that calls `function`, described by its docstring unless `help` is given."""
     settings.setdefault("help", inspect.cleandoc(function.__doc__ or ""))
     parameters = _read_signature(function)
 
@@ -227,7 +227,7 @@ def _click_type(parameter: _Parameter) -> click.ParamType[Any]:
 
 
 class _Argument(click.Argument):
-    """An argument whose help shows its default, as that of an option does."""
+    """An argument whose help shows its default, like that of an option."""
 
     def __init__(self, names: Sequence[str], *, show_default: bool, **settings: Any) -> None:
         super().__init__(names, **settings)

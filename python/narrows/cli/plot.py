@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class Preset(StrEnum):
-    """Sizes of figures for where they are printed."""
+    """Sizes of figures by where they are printed."""
 
     COLUMN = "column"
     TEXT = "text"
     SLIDE = "slide"
 
 
-#: Width in mm, height in mm if not the usual one, size of text in points.
+#: Width in mm, height in mm if not the usual one, text size in points.
 _PRESETS: dict[Preset, tuple[float, float | None, float]] = {
     Preset.COLUMN: (88.0, None, 8.0),
     Preset.TEXT: (180.0, None, 8.0),
-    Preset.SLIDE: (148.0, 83.0, 7.0),  # scaled to a slide of 254 mm its text has 12 pt
+    Preset.SLIDE: (148.0, 83.0, 7.0),  # Scaled to a slide of 254 mm, its text has 12 pt.
 }
 
 
-#: The height of the text of a page.
+#: The height of the text area of a page.
 _PAGE_MM = 250.0
 
 
@@ -98,8 +98,8 @@ def plot(
 ) -> None:
     """Draw a figure of campaigns, for a paper or a slide.
 
-    Several schemes, runs or campaigns lie over each other. The numbers that are drawn are written as CSV
-    beside the figure, and the names of the runs into its metadata. In PDF files text stays text.
+    Several schemes, runs or campaigns are superimposed. The plotted numbers are written as CSV beside the
+    figure, and the names of the runs into its metadata. In PDF files text stays text.
 
     Exit codes: 0 done, 2 usage, 3 nothing to draw or a damaged campaign.
     """
@@ -233,7 +233,7 @@ def _span(option: str, text: str | None) -> tuple[float | None, float | None]:
 
 
 def _with_progress(make: Any) -> Any:
-    """Draws, with a sign of life on a terminal."""
+    """Draws, with a progress display on a terminal."""
     from narrows.progress import progress
 
     with progress("drawing"):

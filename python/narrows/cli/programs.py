@@ -1,4 +1,4 @@
-"""`narrows programs`: programs of others as schemes."""
+"""`narrows programs`: external programs as schemes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _list_or_continue(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the programs that can be schemes, build those that are shipped, and check that one runs."""
+    """List the programs that can be schemes, build the shipped ones, and check that a program runs."""
     if context.invoked_subcommand is not None:
         return
     if reference:
@@ -54,7 +54,7 @@ def _list_or_continue(
 
 
 def _all() -> list[tuple[Any, Program | None, str]]:
-    """Every manifest, with its program or what is wrong in it."""
+    """Every manifest, with its program or the error in it."""
     from narrows.errors import DataError
     from narrows.scenario.programs.store import list_programs, load
 
@@ -110,10 +110,10 @@ def check(
     ],
     as_json: Json = False,
 ) -> None:
-    """Run a program for two seconds over an emulated path (10 Mbit/s, 20 ms), and say what was seen.
+    """Run a program for two seconds over an emulated path (10 Mbit/s, 20 ms), and report the observations.
 
-    Without a variant, all variants run, one after the other. The exit code is 6 if one of them is not fit
-    for a campaign.
+    Without a variant, all variants run, one after the other. The exit code is 6 if one of them is not fit for
+    a campaign.
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
@@ -139,12 +139,11 @@ def build(
     ],
     as_json: Json = False,
 ) -> None:
-    """Build programs, from the registries of their languages, in the versions that their sources have locked.
+    """Build programs from the registries of their languages, in the versions that their sources have locked.
 
-    Only the first time needs the network and a compiler: what was built is kept in
-    ~/.local/share/narrows/programs (NARROWS_PROGRAMS names another folder), and is built again only if its
-    sources change. Packages of Debian (build: {debian: ...}) are installed for the whole machine, which only
-    root can.
+    Only the first time needs the network and a compiler: builds are kept in ~/.local/share/narrows/programs
+    (NARROWS_PROGRAMS names another folder), and repeated only if the sources change. Packages of Debian
+    (build: {debian: ...}) are installed for the whole machine, which only root can.
 
     Exit codes: 1 a compiler failed, 4 a compiler, a registry or a right is missing.
     """
@@ -166,7 +165,7 @@ def build(
 
 
 def _find_program(name: str) -> tuple[Program, list[str]]:
-    """The program that a user has named, and its variants."""
+    """The program that the user has named, and its variants."""
     from narrows.errors import DataError
     from narrows.scenario.programs import wrapper
     from narrows.scenario.programs.store import find, is_name, load

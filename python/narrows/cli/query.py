@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-#: More rows than this are not for reading; the other formats have all of them.
+#: A terminal shows up to this many rows; the other formats have all of them.
 _MOST_ROWS = 500
-#: So many columns that don't fit are named.
+#: Up to this many omitted columns are named.
 _NAMED = 8
-#: Whole numbers up to the second are shown whole, others from the first on.
+#: Whole numbers up to the second limit are shown in full, others from the first one on in four digits.
 _LARGE, _WHOLE = 1e5, 1e15
 #: Seconds after which progress is shown.
 _PATIENCE_S = 2.0
 
 
 class Form(StrEnum):
-    """Forms of an answer."""
+    """Formats of an answer."""
 
     TABLE = "table"
     CSV = "csv"
@@ -58,10 +58,9 @@ def query(
 
     The views are results (a row per run and flow; flow is null in the row of all flows), packets, states and
     queues, and the other files of records; each has the columns campaign, cell, scheme, row, run and verdict.
-    Sweeps are in results too, with a column for each of their keys, also while they run.
-    Columns end in their unit: _bps, _ns, _bytes. "describe results" lists those of a view. Invalid runs are
-    among the rows: where verdict <> 'invalid' leaves them out.
-    Queries only select, and read no other files than those of these campaigns.
+    Sweeps are in results too, with a column for each of their keys, also while they run. Columns end in their
+    unit: _bps, _ns, _bytes. "describe results" lists those of a view. Invalid runs are included: where
+    verdict <> 'invalid' leaves them out. Queries only select, and read only the files of these campaigns.
 
     Exit codes: 0 done, 2 the query is wrong, 3 no campaign could be read.
     """
@@ -80,7 +79,7 @@ def query(
 
 
 def _run_watched(connection: Any, sql: str) -> Any:
-    """Runs the query; tells a person at a terminal how far it is if that takes long."""
+    """Runs the query; shows progress on a terminal if it takes long."""
     from concurrent.futures import ThreadPoolExecutor
     from concurrent.futures import TimeoutError as NotYet
 
@@ -161,7 +160,7 @@ def _print_table(table: pyarrow.Table) -> None:
 
 
 def _fitting(names: list[str], columns: Sequence[Sequence[str]], width: int) -> tuple[list[int], list[int]]:
-    """The first columns, as many as fit beside each other uncut, and the others; there is always one."""
+    """The first columns that fit side by side without truncation (at least one), and the others."""
     kept: list[int] = []
     used = 0
     for at, (name, values) in enumerate(zip(names, columns, strict=True)):

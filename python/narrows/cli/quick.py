@@ -1,4 +1,4 @@
-"""Options that describe a scenario, or change one, and the scenario that they make."""
+"""Options that describe or change a scenario, and the resulting scenario."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Changed:
     changes: list[str]
 
     def overrides(self) -> list[Override]:
-        """The changes, in the order in which they are made."""
+        """The changes, in the order in which they are applied."""
         from narrows.scenario.overrides import Override, split_list
 
         result = [Override.from_set(change) for change in self.changes]
@@ -108,7 +108,7 @@ class Changed:
 
 
 def load_scenario(scenario: str | None, path: QuickPath, changed: Changed, more: list[Override]) -> Loaded:
-    """The scenario that is named, or the one that the options describe; `more` are further changes."""
+    """The named scenario, or the one that the options describe; `more` are further changes."""
     from narrows.scenario.quick import quick_scenario
 
     changes = changed.overrides() + more

@@ -41,7 +41,7 @@ def report(
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Write report.html and report.pdf of a campaign anew."""
+    """Write report.html and report.pdf of a campaign again."""
     from narrows.campaign import results
     from narrows.campaign.store import CampaignFolder
 
@@ -55,7 +55,7 @@ def report(
 
 
 def build_report(folder: Path, parts: Parts, *, all_runs: bool = False, files: bool = False) -> list[Path]:
-    """Builds the report; gives the files a reader would open."""
+    """Builds the report; returns the files that a reader would open."""
     from narrows.errors import NarrowsError, UnavailableError
     from narrows.extras import missing_library
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from narrows.hosts.remote_host import RemoteOptions
     from narrows.scenario import Loaded, Override
 
-#: Memory of an agent before it does anything, and some more.
+#: Initial memory of an agent, with a margin.
 _LEAST_MEMORY = 20_000_000
-#: Campaigns of more runs get a report only when it is asked for with `narrows report`.
+#: Campaigns with more runs get a report only on request, by `narrows report`.
 MOST_REPORTED = 2_000
 
 
@@ -120,12 +120,11 @@ def run(
     A path in a few words needs no file; the scenario that the options describe is printed, and narrows init
     writes it into a file:
 
-    \b
-    narrows run --rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp" --schemes cubic,bbr1 -t 10
+    \b narrows run --rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp" --schemes cubic,bbr1 -t 10
 
-    Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 this machine can't (narrows doctor
-    explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with
-    everything finished kept.
+    Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 not possible on this machine (narrows
+    doctor explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with all
+    finished cells kept.
     """
     from narrows.campaign.planes import Means
     from narrows.errors import IsSweep, UsageError
@@ -181,7 +180,7 @@ def _run(loaded: Loaded, output: Path | None, options: dict[str, Any]) -> Finish
 
 
 def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], report: Parts) -> Finished:
-    """Runs and reports, with nothing but events on standard output."""
+    """Runs and reports, with only events on standard output."""
     from collections import Counter
 
     from narrows.campaign.events import teller
@@ -224,7 +223,7 @@ def _print_results(finished: Finished, as_json: bool) -> None:
 
 
 def _print_failures(finished: Finished) -> None:
-    """Cells that are not to be used, and expectations that do not hold, on standard error."""
+    """Prints unusable cells and failed expectations on standard error."""
     from narrows.console import say
 
     cells = finished.folder.cells
@@ -257,7 +256,7 @@ def _memory(text: str | None) -> int | None:
 
 
 def _is_reported(finished: Finished) -> bool:
-    """False, with a sentence, for a campaign with more runs than get a report by default."""
+    """False, with a sentence, for a campaign with too many runs for a default report."""
     from narrows.console import say
 
     runs = len(finished.folder.cells)

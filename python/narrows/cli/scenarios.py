@@ -1,4 +1,6 @@
-"""`narrows scenarios`, `narrows init`, `narrows schema`: what there is to choose from."""
+"""`narrows scenarios`, `narrows init`, `narrows schema`: the available scenarios, a new one, and their
+schema.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def scenarios(
 ) -> None:
     """List the shipped scenarios, or print one.
 
-    A printed one is a start for your own.
+    A printed scenario can be the start of your own.
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
@@ -70,7 +72,7 @@ def init(
 ) -> None:
     """Write the scenario that options describe into a file.
 
-    Without options it is a small one to start from; without a rate or a trace the rate is 12 Mbit/s.
+    Without options it is a small scenario to start from; without a rate or a trace the rate is 12 Mbit/s.
     """
     from narrows.campaign.store import write_atomically
     from narrows.errors import UsageError

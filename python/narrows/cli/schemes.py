@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from narrows.schemes.page import Page
     from narrows.schemes.status import Status
 
-#: Longer lines of prose are hard to read.
+#: Longer lines of prose are hard to read, so text is wrapped at this width.
 WIDTH_OF_TEXT = 100
 
 
@@ -50,8 +50,8 @@ def schemes(
 ) -> None:
     """List the schemes, or describe one.
 
-    The list tells where they come from, where they run, and what is missing to run them here. With a name:
-    its page, with its parameters and the checks behind its status.
+    The list has their origin, the planes on which they run, and the requirements that are missing here. With
+    a name, prints its page, with its parameters and the checks behind its status.
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table

@@ -78,9 +78,9 @@ def shell(
 ) -> None:
     """Run any program behind an emulated path.
 
-    It needs no set-up and no root. The program sees one network interface, and everything it sends passes
-    the path. It reaches the machine outside as outside.narrows ($NARROWS_OUTSIDE), services on its loopback
-    included, and other machines under their own addresses. Shells nest: their paths follow one another.
+    It needs no set-up and no root. The program sees one network interface, and all its packets pass the path.
+    It reaches the machine outside as outside.narrows ($NARROWS_OUTSIDE), services on its loopback included,
+    and other machines by their addresses. Shells nest: their paths follow one another.
 
     \b
     narrows shell --delay "50 ms"                                a shell with 100 ms more round-trip time
@@ -89,10 +89,10 @@ def shell(
     narrows shell --trace-down lte.trace --queue "codel" --delay "20 ms" --live
     narrows shell --up "[{rate: 2 Mbit/s, queue: {red: 100 kB}}, {jitter: 5 ms}]" --down "[{delay: 10 ms}]"
 
-    Exit codes: those of the program, 128 and its number for a signal; before it runs 2 usage, 3 bad
-    quantities or data, 4 this machine can't.
+    Exit codes: those of the program, 128 plus the number of its signal; before it runs 2 usage, 3 bad
+    quantities or data, 4 not possible on this machine.
     """
-    # All options; the program is none.
+    # All words are options; there is no program.
     options = {name: value for name, value in locals().items() if name != "program"}
     from narrows.agent.location import find_agent
     from narrows.shell import ShellOptions, run

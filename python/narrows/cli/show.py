@@ -46,7 +46,7 @@ def show(
 
     For a sweep, the throughput as narrows sweep show prints it.
 
-    Of several campaigns, one that can't be read costs one sentence; the others are shown.
+    Of several campaigns, one that can't be read is reported in one sentence; the others are shown.
 
     Exit codes: 0 done, 3 a campaign could not be read.
     """
@@ -129,7 +129,7 @@ def show(
 
 
 def _rows_of(results: Results, labels: list[str] | None) -> Results:
-    """Results with these rows alone."""
+    """The results of these rows only."""
     if labels is None:
         return results
     from msgspec.structs import replace
@@ -215,7 +215,7 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
 
 
 def _check_cell(path: Path) -> None:
-    """Refuses the record of a campaign's cell that is not what the run left."""
+    """Refuses the record of a campaign's cell that differs from the one that the run left."""
     from narrows.campaign import integrity
     from narrows.errors import DataError
 
@@ -224,7 +224,7 @@ def _check_cell(path: Path) -> None:
 
 
 def _read_metrics(path: Path) -> Measured:
-    """The metrics of a record, the user's own included."""
+    """The metrics of a record, including user-defined ones."""
     from msgspec.structs import replace
 
     from narrows.campaign import own_metrics
@@ -279,7 +279,7 @@ def _print_metrics(console: Console, measured: Measured) -> None:
             table.add(metric.label, *shown, metric.show_unit)
         return table
 
-    # As many flows and links as fit, the next ones below.
+    # As many flows and links as fit side by side, the others below.
     room = width(console.file)
     while columns:
         count = len(columns)

@@ -29,13 +29,13 @@ def site(
     """Make a web site of campaigns.
 
     It has a list with filters, a ranking, and a page of each campaign with charts. It needs no server: open
-    index.html, or copy the folder to any. Made again, it has the new campaigns too; pages keep their
-    addresses, and only those of campaigns that have changed are drawn again. A campaign that is damaged, of a
-    newer version or being written costs one sentence and is listed apart. Sweeps, and the evaluations of
-    hunts, have pages with their figures; a growing one is drawn in its present state.
+    index.html, or copy the folder to any. When it is made again, new campaigns are added; pages keep their
+    addresses, and only pages of changed campaigns are drawn again. A campaign that is damaged, of a newer
+    version or being written is reported in one sentence and listed separately. Sweeps, and the evaluations of
+    hunts, have pages with their figures; a growing sweep is drawn in its present state.
 
-    Exit codes: 0 all campaigns are shown, 2 the folder of the site holds something else, 3 a folder is not
-    there or some campaign could not be read.
+    Exit codes: 0 all campaigns are shown, 2 the folder of the site contains something else, 3 a folder does
+    not exist or some campaign could not be read.
     """
     from narrows.cli.common import print_json
     from narrows.console import say
@@ -50,7 +50,7 @@ def site(
             folders or [Path("results")],
             output,
             prune=prune,
-            # Metrics of one's own are known to this process alone.
+            # User-defined metrics are known only to this process.
             processes=1 if metrics else usable_processors(),
             progress=bar.count,
         )

@@ -1,4 +1,4 @@
-"""A bar for work that goes through stages."""
+"""A progress bar for work in stages."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from narrows.campaign.progress import show_time
 from narrows.console import stderr_console
 from narrows.progress import bars
 
-#: Work that is over sooner shows no bar.
+#: Shorter work shows no bar.
 _PATIENCE_S = 2.0
-#: Less of a stage says nothing about the rest.
+#: A smaller share of a stage allows no estimate of the rest.
 _LEAST_SHARE = 0.02
 
 
 class StageBar:
-    """One stage after the other with its note, at a terminal, as soon as the work has taken two seconds."""
+    """Shows one stage after the other with its note, on a terminal, once the work has taken two seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
         console = stderr_console()
@@ -32,7 +32,7 @@ class StageBar:
         self._bars.__exit__(*error)  # type: ignore[arg-type]
 
     def show(self, stage: str, done: float, total: float | None, note: str = "") -> None:
-        """So much is done of `total`, which is not known if it is `None`."""
+        """Shows that `done` of `total` is complete; `total` is `None` if it is unknown."""
         if time.monotonic() - self._began < _PATIENCE_S:
             return
         if stage != self._stage:
@@ -43,7 +43,7 @@ class StageBar:
         self._bars.update(self._bars.task_ids[0], completed=done, total=total, note=note)
 
     def time_left(self, share: float) -> str:
-        """`, at most 20 s left` once enough is done to tell; work may end before all is done."""
+        """`, at most 20 s left` once enough is done for an estimate; work may end early."""
         now = time.monotonic()
         if self._first is None:
             self._first = (now, share)

@@ -69,16 +69,16 @@ def run(
     dry_run: Annotated[bool, option("--dry-run", help="Print the plan and run nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a sweep, or what is missing of it.
+    """Run a sweep, or its missing cells.
 
-    Cells are simulated in memory; of each only the metrics are kept, in one Parquet data set (DIR/data) that
-    may be read while it grows: narrows query "select ..." DIR. The same command completes a sweep that was
-    interrupted or killed. A cell is known by the hash of its content and version, and never runs twice.
+    Cells are simulated in memory; only their metrics are kept, in one Parquet data set (DIR/data) that can be
+    read while it grows: narrows query "select ..." DIR. The same command completes an interrupted or killed
+    sweep. A cell is identified by the hash of its content and the version, and never runs twice.
 
     The scenario's expectations are judged at every point.
 
-    Exit codes: 0 done, 2 usage, 3 a bad scenario, 4 this machine can't, 5 an expectation fails at some point,
-    6 some cells failed, 130/143 interrupted with everything finished kept.
+    Exit codes: 0 done, 2 usage, 3 a bad scenario, 4 not possible on this machine, 5 an expectation fails at
+    some point, 6 some cells failed, 130/143 interrupted with all finished cells kept.
     """
     run_sweep(
         scenario,
@@ -234,14 +234,15 @@ def show(
     listing: Annotated[bool, option("--list", help="Name the metrics and end.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say which keys of a sweep matter for a metric, and which matter together.
+    """Show which keys of a sweep matter for a metric, and which matter together.
 
     A main effect is the share of the metric's variance over the points that a key alone explains, an
-    interaction what two keys explain together beyond that; what chance would explain is taken off. Beside it
-    are the means of the metric from the lowest to the highest values of the key, over points of which each is
-    the median over its valid runs. How many cells and points are invalid or failed is said for each scheme.
+    interaction the share that two keys explain together beyond that; the share that chance would explain is
+    subtracted. Beside it are the means of the metric from the lowest to the highest values of the key; each
+    point enters with the median over its valid runs. For each scheme the command counts the cells and points
+    that are invalid or failed.
 
-    Exit codes: 0 done, 3 no sweep, or nothing that is valid.
+    Exit codes: 0 done, 3 no sweep, or no valid cell.
     """
     from narrows.analysis.metrics import head_of, unit_of
     from narrows.campaign.results import metric_list
@@ -310,8 +311,8 @@ def export(
 ) -> None:
     """Write a script for sites with a batch system and without Dask.
 
-    Task K of N runs the K-th share of the points into its own folder. A task that is run again completes
-    its folder. When all have ended, narrows merge makes one sweep of them; the script's head says how.
+    Task K of N runs the K-th share of the points into its own folder. A task that is run again completes its
+    folder. When all have ended, narrows merge makes one sweep of them; the head of the script explains how.
 
     Exit codes: 0 done, 1 the script can't be written, 2 usage, 3 a bad scenario.
     """

@@ -137,8 +137,8 @@ def convert(
 ) -> None:
     """Turn a trace into another format.
 
-    Formats are mahimahi, csv, parquet and pensieve; logs of mahimahi are read too. From opportunities to
-    rates and back the amount of data stays, as docs/guide/traces.md says exactly.
+    Formats are mahimahi, csv, parquet and pensieve; logs of mahimahi are read too. Conversions between
+    opportunities and rates preserve the amount of data, within the bounds that docs/guide/traces.md states.
     """
     from narrows.console import say
     from narrows.traces import find
@@ -158,7 +158,7 @@ def convert(
 
 
 def print_trace(file: Path, form: str, written: AnyTrace) -> None:
-    """A trace that was written, as a document."""
+    """Describes a trace that was written, as a document."""
     from narrows.cli.common import print_json
     from narrows.traces.trace import Delays
 
@@ -196,7 +196,7 @@ def import_(
     from narrows.traces.trace import Delays, Opportunities
 
     result, form = read(file)
-    # Scenarios take three formats; the others are translated to the one that loses nothing.
+    # Scenarios accept three formats; the others are converted to the one that loses nothing.
     if form == "pensieve":
         form = "csv"
     elif isinstance(result, Opportunities):

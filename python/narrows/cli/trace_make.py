@@ -87,7 +87,7 @@ def poisson(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Opportunities with independent exponential gaps: a link whose every packet waits anew."""
+    """Opportunities with independent exponential gaps: a link on which every packet waits anew."""
     from narrows.traces import models
     from narrows.traces.convert import format_for
 

@@ -13,7 +13,7 @@ from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
 if TYPE_CHECKING:
     from narrows.campaign.path_recording import Ended
 
-#: With less of the time under load than this, users are warned.
+#: Below this share of the time under load, users are warned.
 _FULL = 0.95
 
 
@@ -51,15 +51,15 @@ def record(
     ssh: Annotated[str, SSH] = "ssh",
     as_json: Json = False,
 ) -> None:
-    """Keep a real path full, and write what it delivered as a trace.
+    """Keep a real path full, and write its deliveries as a trace.
 
-    It fills every buffer on the way: the round trip is held between 750 ms and 3 s. So do it only where
-    no other user suffers and where the cost of the data does not matter, which is why --data and --time have
-    no defaults. Sending stops when the data is used up, where acknowledgements stay away, and when the other
-    host is gone; the command ends after --time. Ctrl-C keeps what was recorded until then.
+    The recording fills every buffer on the way: the round trip is held between 750 ms and 3 s. Use it only
+    where no other user suffers and the cost of the data does not matter; therefore --data and --time have no
+    defaults. Sending stops when the data is used up, when acknowledgements stop, and when the other host
+    vanishes; the command ends after --time. Ctrl-C keeps the recording up to that moment.
 
-    Exit codes: 0 done, 2 usage, 3 nothing could be learned, 4 the host can't be reached or has vanished, 130
-    interrupted with what was recorded kept.
+    Exit codes: 0 done, 2 usage, 3 no trace could be made, 4 the host can't be reached or has vanished, 130
+    interrupted with the recording kept.
     """
     from narrows.campaign.path_recording import DIRECTIONS, Limits
     from narrows.campaign.path_recording import record as recording

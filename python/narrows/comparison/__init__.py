@@ -2,7 +2,7 @@
 certainty.
 
 `sides` opens the campaigns and pairs their runs, `setups` lists the differences of the set-ups and refuses
-incomparable ones, `findings` judges the differences, `traces` and `envelope` look behind the numbers, `gate`
-holds them against a limit. `document` puts all of it into one plain document, from which `text`, `markdown`
-and `page` are made.
+incomparable ones, `findings` judges the differences, `traces` and `envelope` compare states and packets,
+`gate` compares the findings with limits. `document` combines everything into one document, from which `text`,
+`markdown` and `page` are rendered.
 """

@@ -1,4 +1,6 @@
-"""Amounts by which a metric may differ, as options write them: `5 %` of the base, `2 ms`, `0.5 points`."""
+"""Amounts by which a metric may differ, in the notation of options: `5 %` of the base, `2 ms`, `0.5
+points`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ _NUMBER = re.compile(r"[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 
 
 def read_amount(text: str, metric: Metric, option: str) -> tuple[float, bool]:
-    """An amount, and whether it is a share of the base; else it is in the unit of the metric. Raises
-    `UsageError`, which names the option, for an amount that does not fit the metric."""
+    """An amount, and whether it is a share of the base; otherwise it is in the unit of the metric. Raises
+    `UsageError`, naming the option, for an amount that does not fit the metric.
+    """
     kind = kind_of(metric)
     if points := _POINTS.fullmatch(text):
         if kind != "ratio":

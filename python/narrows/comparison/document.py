@@ -1,5 +1,6 @@
-"""The comparison as one plain document (`narrows/compare/1`): what `--json` prints, and all other forms are
-made of."""
+"""The comparison as one document (`narrows/compare/1`): the output of `--json`, and the source of all other
+forms.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.statistics import ranking
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL, median_over_runs
 
-#: The axes of the frontier: what should be large, and what small.
+#: The axes of the frontier: one metric to maximise, one to minimise.
 _FRONTIER = (("throughput_bps", "delay_p95_ns"), ("goodput_bps", "rtt_p95_ns"))
-#: Traces and envelopes are looked at unasked for so few pairings; they read all packets.
+#: Up to this many pairings, traces and envelopes are compared by default; they read all packets.
 FEW = 2
 
 
@@ -52,40 +53,40 @@ class Request:
 
     folders: Sequence[Path]
     schemes: Sequence[str] = ()
-    #: Schemes of different names that belong together.
-    #: Two labels, or a text `ONE=OTHER`, which is parted where both are labels.
+    #: Pairs of schemes with different names: two labels, or a text `ONE=OTHER`, which is split where both
+    #: parts are labels.
     pairs: Sequence[tuple[str, str] | str] = ()
-    #: Within one campaign, the scheme that the others are compared with.
+    #: Within one campaign, the scheme to compare the others with.
     against: str | None = None
-    #: Names of metrics, as users call them; empty for those of the summary.
+    #: Names of metrics in users' words; empty for those of the summary.
     metrics: Sequence[str] = ()
     #: A flow's number or label, or `all`.
     flow: str = "all"
-    #: Conditions in which the campaigns may differ.
+    #: Conditions that may differ between the campaigns.
     across: Sequence[str] = ()
     fail_on: Sequence[str] = ()
     #: The smallest differences that matter, such as `1 %` or `p95 OWD 2 ms`.
     margins: Sequence[str] = ()
-    #: More pairs of rows than these are refused; None for any number.
+    #: More pairs of rows than this are refused; None allows any number.
     most_pairs: int | None = None
-    #: Traces of states and performance envelopes; None for only where few schemes are compared.
+    #: Whether to compare traces of states and performance envelopes; None compares them only for few schemes.
     traces: bool | None = None
-    #: The campaigns of `folders`, where they are open already.
+    #: The campaigns of `folders`, if they are already open.
     sides: Sequence[Side] = ()
-    #: The share by which values of two traces may differ; None for the default of the planes.
+    #: The relative tolerance of traces; None for the default of the planes.
     tolerance: float | None = None
-    #: Told of a campaign that can't be read, while others can.
+    #: Called for a campaign that can't be read, while others can.
     warn: Callable[[str], None] = _ignore
-    #: Told of what takes time: how many pairings have been looked behind, and of how many.
+    #: Called during long work with the number of finished pairings and the total.
     progress: Callable[[int, int], None] = _ignore
 
 
 def compare(request: Request) -> Comparison:
     """Compares campaigns, or the schemes of one, and returns the document.
 
-    Raises `DataError` for folders that hold no campaign or are not comparable, `UsageError` for unknown
-    names. Of three and more campaigns those that can't be read are left out, told to `warn`, and
-    listed as `unread`.
+    Raises `DataError` for folders that contain no campaign or are not comparable, `UsageError` for unknown
+    names. Among three or more campaigns, unreadable ones are omitted, reported to `warn`, and listed as
+    `unread`.
     """
     if request.fail_on and len(request.folders) == 1 and not (request.against or request.pairs):
         raise UsageError("--fail-on needs a base: name two campaigns, or of one the scheme with --against")
@@ -184,7 +185,7 @@ def _metrics(request: Request, opened: Sequence[Side]) -> list[Metric]:
     values = [
         [row.metrics for row in side.results.rows if flow in (str(row.flow), row.label)] for side in opened
     ]
-    # Without a value anywhere (the fairness of a single flow) there is nothing to say.
+    # A metric without any value (the fairness of a single flow) is omitted.
     return [
         item for item in metrics if any(row.get(item.name) is not None for rows in values for row in rows)
     ]
@@ -219,7 +220,7 @@ def _side(side: Side) -> SideFacts:
 def _unmatched_schemes(
     opened: Sequence[Side], pairings: Sequence[Pairing], request: Request
 ) -> list[Unmatched]:
-    """The schemes of each campaign that have no counterpart, where all were asked for."""
+    """The schemes of each campaign that have no counterpart, if all were requested."""
     if len(opened) < 2 or request.schemes or request.pairs:
         return []
     compared = {(sample.side.name, sample.scheme) for pair in pairings for sample in (pair.base, pair.other)}
@@ -232,7 +233,7 @@ def _unmatched_schemes(
 
 
 def _uncompared_rows(side: Side, pairings: Sequence[Pairing], request: Request) -> list[str]:
-    """The rows of a single campaign that met other conditions than the one that all are compared with."""
+    """The rows of a single campaign whose conditions differ from those of the base of the comparison."""
     if request.against is None or request.pairs:
         return []
     compared = {sample.scheme for pair in pairings for sample in (pair.base, pair.other)}
@@ -273,7 +274,7 @@ def _sample(sample: Sample) -> ComparedSample:
 
 
 def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Ranks]:
-    """For each metric and each set of schemes that met the same conditions, the ranks that each may have."""
+    """For each metric and each set of schemes that met the same conditions, the possible ranks of each."""
     ranks = []
     for metric in metrics:
         if metric.better not in ("higher", "lower"):
@@ -390,7 +391,7 @@ def _behind(pairings: Sequence[Pairing], request: Request) -> tuple[list[Trace],
             flows = traces.divergences(pairing, tolerance)
             shapes.append(envelope.envelopes(pairing, flow))
         except DataError as error:
-            # The results have the numbers even of thinned records.
+            # The results have the numbers even if a record is thinned.
             title, why = pairing.title, str(error)
             parted.append(Trace(title=title, sides=sides, schemes=schemes, absent=why, flows=[]))
             shapes.append(Envelope(title=title, sides=sides, schemes=schemes, absent=why))

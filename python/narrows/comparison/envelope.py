@@ -1,14 +1,14 @@
-"""The performance envelopes of two implementations of one scheme, and how far they overlap.
+"""The performance envelopes of two implementations of one scheme, and their overlap.
 
-A run is cut into windows of ten round trips, and each window is a point of delay and throughput. The convex
-hull of the points, without the 5 % that are farthest from their middle, is the performance envelope;
-*conformance* is the share of the points of both implementations that lie in the envelope of the other one, 1
-for the same behaviour and 0 for behaviour that has nothing in common. The measure is that of Mishra, Lim and
-Leong, "Understanding Speciation in QUIC Congestion Control" (IMC 2022), and Mishra and Leong, "Containing the
+A run is divided into windows of ten round trips, and each window is a point of delay and throughput. The
+convex hull of the points, without the 5 % that are farthest from their middle, is the performance envelope;
+*conformance* is the share of the points of both implementations that lie in the envelope of the other one: 1
+for the same behaviour and 0 for nothing in common. The measure is that of Mishra, Lim and Leong,
+"Understanding Speciation in QUIC Congestion Control" (IMC 2022), and Mishra and Leong, "Containing the
 Cambrian Explosion in QUIC Congestion Control" (IMC 2023), with the constants of their published code. Two
-things differ: distances from the middle are taken in units of the standard deviation, since those of
-milliseconds and Mbit/s can't be added up, and the points of all valid runs are pooled. Besides, `overlap` is
-the area that both envelopes share over the area that either covers.
+things differ: distances from the middle are measured in units of the standard deviation, since milliseconds
+and Mbit/s can't be added, and the points of all valid runs are pooled. In addition, `overlap` is the area
+that both envelopes share divided by the area of their union.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from narrows.errors import DataError
 
 Floats = NDArray[np.float64]
 
-#: Windows are so many round trips long.
+#: The length of a window in round trips.
 ROUND_TRIPS = 10
-#: The share of points nearest to their middle that the envelope is drawn around.
+#: The envelope surrounds this share of the points, those nearest to their middle.
 KEPT = 0.95
-#: A hull of fewer points is a matter of luck.
+#: With fewer points a hull is not meaningful.
 FEWEST_POINTS = 10
-#: Windows where no round trip is known.
+#: The length of windows when no round trip is known.
 _DEFAULT_WINDOW_NS = 500_000_000
 
 
 def envelopes(pairing: Pairing, flow: int | None = None) -> Envelope:
     """The envelopes of both sides of a pairing, of one flow or of all flows under test: `conformance`,
     `overlap`, the middle and number of points of both sides, and their hulls as corners of delay (ns) and
-    throughput (bit/s). If there is none, `absent` says why. Raises `DataError` if a record can't be read."""
+    throughput (bit/s). If there is none, `absent` has the reason. Raises `DataError` if a record can't be
+    read.
+    """
     window = window_ns(pairing)
 
     def absent(why: str) -> Envelope:
@@ -90,13 +92,14 @@ def window_ns(pairing: Pairing) -> int:
 def windows(
     arrived_ns: NDArray[np.int64], sent_ns: NDArray[np.int64], size_bytes: Floats, window: int
 ) -> Floats:
-    """The points of one flow: mean one-way delay (ns) and throughput (bit/s) of the packets that arrived in
-    each whole window between the first and the last one, in the columns of shape `(n, 2)`. Windows without an
-    arrival have no delay and are left out."""
+    """The points of one flow, as columns of shape `(n, 2)`: mean one-way delay (ns) and throughput (bit/s) of
+    the packets that arrived in each whole window between the first and the last arrival. Windows without an
+    arrival have no delay and are omitted.
+    """
     if not len(arrived_ns):
         return np.empty((0, 2))
     place = (arrived_ns - arrived_ns.min()) // window
-    # The last window ends before it is full.
+    # The last window is incomplete.
     whole = place < place.max()
     place, count = place[whole], int(place.max())
     packets = np.bincount(place, minlength=count).astype(np.float64)
@@ -159,14 +162,14 @@ def _inside(points: Floats, corners: Floats) -> NDArray[np.bool_]:
     length = np.maximum(np.hypot(along[:, 0], along[:, 1]), 1e-300)
     within = np.asarray((left / length >= -1e-12).all(axis=1))
     if len(edges) == 2:
-        # A line has two sides, on which no point lies; what is beyond its ends is not in it.
+        # A line segment has two sides, on which no point lies; points beyond its ends are outside.
         share = (apart[:, 0] * along[0]).sum(axis=1) / (along[0] ** 2).sum()
         within &= (share >= -1e-12) & (share <= 1 + 1e-12)
     return within
 
 
 def overlap(first: Floats, second: Floats) -> float | None:
-    """The area that two hulls share over the area that either covers; None if one of them has no area."""
+    """The area that two hulls share divided by the area of their union; None if one of them has no area."""
     areas = [area(first), area(second)]
     if not min(areas) > 0:
         return None
@@ -184,8 +187,9 @@ def area(corners: Floats) -> float:
 
 
 def intersection(first: Floats, second: Floats) -> Floats:
-    """The corners of what two convex polygons share (Sutherland and Hodgman, 1974); none if they are
-    apart."""
+    """The corners of the intersection of two convex polygons (Sutherland and Hodgman, 1974); none if they are
+    disjoint.
+    """
     result = list(first)
     for start, end in zip(second, np.roll(second, -1, axis=0), strict=True):
         clipped: list[Floats] = []

@@ -1,11 +1,11 @@
-"""The smallest effect that matters: is a difference larger than a margin, or smaller, or is that open?
+"""The smallest effect that matters: is a difference larger than a margin, smaller, or undecided?
 
 Two one-sided tests (Schuirmann 1987; Lakens 2017): a difference is within the margin if it is shown to be
 above the lower and below the upper margin, and beyond it if it is shown to be above the upper or below the
-lower one. Each is the test of a difference after the margin has been taken off one side, so the permutation
-test that bounds false claims of differences (`narrows.statistics.permutation`) bounds these too, over all
-comparisons and both margins at once. As for differences, the 95 % interval must say the same: it lies within
-the margins, or beyond one of them.
+lower one. Each is the test of a difference after the margin has been subtracted from one side, so the
+permutation test that bounds false claims of differences (`narrows.statistics.permutation`) bounds these too,
+over all comparisons and both margins together. As for differences, the 95 % interval must agree: it lies
+within the margins, or beyond one of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Equivalence:
     why: str | None = None
 
     def to_document(self) -> MarginOutcome:
-        """As the comparison has it."""
+        """The finding in the form of the comparison document."""
         return MarginOutcome(
             text=self.margin.text,
             amount=self.margin.amount,
@@ -69,8 +69,9 @@ class Equivalence:
 
 def read_margins(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, Margin]:
     """The margin of each metric by its name, from texts such as `1 %`, `2 ms`, `loss 0.5 points`. An amount
-    alone holds for every metric that it fits; one with a metric counts more. Raises `UsageError` for amounts
-    that fit no metric, and for two of one metric."""
+    alone applies to every metric that it fits; an amount with a metric takes precedence. Raises `UsageError`
+    for amounts that fit no metric, and for two amounts of one metric.
+    """
     general: dict[str, Margin] = {}
     own: dict[str, Margin] = {}
     for text in texts:
@@ -102,7 +103,7 @@ def read_margins(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, M
 def _add(entry: dict[str, Margin], metric: Metric, margin: Margin) -> None:
     name = metric.name
     if name in entry and entry[name].share != margin.share:
-        # Of "1 %" and "2 ms" the second one is about times alone.
+        # With "1 %" and "2 ms" the second one applies to times only.
         entry[name] = entry[name] if margin.share else margin
         return
     if name in entry:
@@ -122,7 +123,7 @@ def _margin(text: str, amount: str, metric: Metric) -> Margin:
 
 
 def decide(findings: Sequence[Finding], margins: Mapping[str, Margin]) -> None:
-    """Gives each finding of a metric with a margin its `equivalence`."""
+    """Sets the `equivalence` of each finding whose metric has a margin."""
     tested: dict[tuple[str, str, bool], list[_Test]] = {}
     for finding in findings:
         margin = margins.get(finding.metric.name)
@@ -139,7 +140,7 @@ def decide(findings: Sequence[Finding], margins: Mapping[str, Margin]) -> None:
 
 
 def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
-    """The outcome that needs no test: of identical runs, or because nothing can be said."""
+    """The outcome without a test: for identical runs, or when no test is possible."""
     undecided = Equivalence(margin, UNDECIDED)
     if finding.outcome == MISSING or finding.absolute is None:
         return replace(undecided, why=finding.why)
@@ -161,7 +162,7 @@ def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
 
 
 def _size(finding: Finding, margin: Margin) -> float | None:
-    """The margin in the metric's unit; None for a share of nothing."""
+    """The margin in the metric's unit; None for a share of zero."""
     if not margin.share:
         return margin.amount
     middle = (finding.base.median or 0) if finding.base else 0
@@ -170,8 +171,9 @@ def _size(finding: Finding, margin: Margin) -> float | None:
 
 @dataclass(frozen=True)
 class _Test:
-    """A finding with its values by run and both margins, on the scale on which they are tested: logarithms
-    where the margin is a share and all values are positive."""
+    """A finding with its values by run and both margins, on the scale of the test: logarithms if the margin
+    is a share and all values are positive.
+    """
 
     finding: Finding
     margin: Margin
@@ -185,7 +187,7 @@ class _Test:
 
     @classmethod
     def of(cls, finding: Finding, margin: Margin) -> _Test:
-        """For a finding that has an estimate."""
+        """The test of a finding that has an estimate."""
         base, other = finding.pairing.values(finding.metric.name)
         assert finding.absolute is not None
         ends = (finding.absolute.low, finding.absolute.high, finding.absolute.estimate)
@@ -201,7 +203,7 @@ class _Test:
         return cls(finding, margin, base, other, low, high, ends[:2], ends[2])
 
     def open(self) -> Equivalence:
-        """Nothing is shown."""
+        """Sets the outcome to undecided."""
         return Equivalence(self.margin, UNDECIDED)
 
     def judge(self, p: Floats, groups: int) -> Equivalence:

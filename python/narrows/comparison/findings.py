@@ -1,8 +1,8 @@
-"""The finding for each metric of each pairing: better, worse, no difference shown, or nothing at all.
+"""The finding for each metric of each pairing: better, worse, no difference shown, or undecidable.
 
-Three things must hold before a difference is claimed: the permutation test over *all* comparisons made
-together (`narrows.statistics.permutation`), the interval of the difference itself, and, where time is real,
-that the difference is more than the lateness by which the runs are judged.
+A difference is claimed under three conditions: the permutation test over *all* simultaneous comparisons shows
+it (`narrows.statistics.permutation`), its own interval excludes 0, and, in real time, it exceeds the lateness
+of the runs.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: The promise: if nothing differs, at most this share of comparisons makes any claim at all.
+#: The promised bound: if nothing differs, at most this share of comparisons makes any claim.
 ERROR_RATE = 0.05
-#: The level of the test, stricter than what is promised: the runs of a campaign share a machine and an hour,
-#: so they are not quite as exchangeable as the test has it. Where the runs are too few to reach it, the least
-#: p value that they can give will do, as long as it keeps the promise.
+#: The level of the test, stricter than the promise: the runs of a campaign share a machine and an hour, so
+#: they are not quite as exchangeable as the test assumes. If the runs are too few to reach it, their smallest
+#: possible p value suffices, as long as it keeps the promise.
 LEVEL = 0.01
 
 BETTER, WORSE, DIFFERENT = "better", "worse", "different"
 NOT_SHOWN, SAME, TOO_FEW, MISSING = "no difference shown", "identical", "too few runs", "missing"
-#: The outcomes that are claims.
+#: The outcomes that count as claims.
 CLAIMS = (BETTER, WORSE, DIFFERENT)
 
-#: Units of which a difference is stated as a share of the base; others are in the metric's own unit.
+#: Differences in these units are stated as a share of the base; others are in the metric's unit.
 _RATIO_UNITS = ("bit/s", "ns", "bytes", "packets")
 
 
@@ -50,17 +50,17 @@ class Finding:
     pairing: Pairing
     metric: Metric
     outcome: str
-    #: Summaries of both sides over all valid runs, as every table has them; None if absent.
+    #: Summaries of both sides over all valid runs, as in every table; None if absent.
     base: Statistics | None
     other: Statistics | None
-    #: Runs that were compared: pairs, or the fewer of both sides.
+    #: The number of compared runs: pairs, or the smaller number of both sides.
     runs: int
     #: The difference in the metric's unit: `estimate`, and `low` and `high` of its 95 % interval or, below 6
     #: runs and between paired runs, of the smallest and largest difference (`range`).
     absolute: Estimate | None = None
-    #: The same as a share of the base; None where that is 0.
+    #: The same as a share of the base; None if the base is 0.
     relative: Estimate | None = None
-    #: The p value among all comparisons, and that of Wilcoxon's test of this one alone.
+    #: The p value among all comparisons, and that of Wilcoxon's test of this comparison alone.
     p: float | None = None
     p_alone: float | None = None
     #: Differences below this are not resolved, in the metric's unit.
@@ -68,21 +68,21 @@ class Finding:
     #: True if all runs of each side are identical, so that the difference is not due to chance.
     exact: bool = False
     why: str | None = None
-    #: The finding about the smallest difference that matters, where one was named.
+    #: The finding about the smallest difference that matters, if one was named.
     equivalence: Equivalence | None = None
 
     @property
     def counted(self) -> str:
-        """The word for the runs that were compared."""
+        """The word for the compared runs."""
         return _runs_word(self.pairing.is_paired, self.runs)
 
     @property
     def is_relative(self) -> bool:
-        """True if the difference is best told in per cent of the base."""
+        """True if the difference is best stated in per cent of the base."""
         return self.relative is not None and self.metric.unit in _RATIO_UNITS
 
     def to_document(self) -> ComparedMetric:
-        """As the comparison has it."""
+        """The finding in the form of the comparison document."""
         return ComparedMetric(
             outcome=self.outcome,
             base=self.base,
@@ -101,7 +101,7 @@ class Finding:
 
 
 def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Finding]:
-    """The findings of all pairings in all metrics, in this order; they are one family of tests."""
+    """The findings of all pairings in all metrics, in this order; they form one family of tests."""
     findings = [_measure(pairing, metric) for pairing in pairings for metric in metrics]
     groups: dict[tuple[str, str, bool], list[Finding]] = {}
     for finding in findings:
@@ -110,14 +110,14 @@ def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Findin
     for (_, _, paired), family in groups.items():
         adjusted = _paired_family(family) if paired else _unpaired_family(family)
         for finding, p in zip(family, adjusted, strict=True):
-            # Families of different campaigns are exchanged apart; Bonferroni's bound joins them.
+            # Families of different campaigns are permuted separately; Bonferroni's bound joins them.
             finding.p = min(1.0, float(p) * len(groups))
             _decide(finding, len(groups))
     return findings
 
 
 def _measure(pairing: Pairing, metric: Metric) -> Finding:
-    """A finding with its estimates, not tested yet."""
+    """A finding with its estimates, before the test."""
     first, second = pairing.values(metric.name)
     x, y = _array(first), _array(second)
     runs = min(len(x), len(y))
@@ -169,8 +169,9 @@ def _estimate(x: Floats, y: Floats, paired: bool) -> Estimate:
 
 
 def _relative(x: Floats, y: Floats, paired: bool, absolute: Estimate, middle: float) -> Estimate | None:
-    """The shift as a share of the base: from logarithms where all values are positive, so that a half and a
-    double count alike, else from the median of the base."""
+    """The shift as a share of the base: from logarithms if all values are positive, so that a half and a
+    double count alike, else from the median of the base.
+    """
     if x.min() > 0 and y.min() > 0:
         estimate = _estimate(np.log(x), np.log(y), paired)
         return _scale(estimate, lambda value: float(np.expm1(value)))
@@ -186,14 +187,14 @@ def _scale(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
 
 
 def _resolution(pairing: Pairing, metric: Metric, middle: float) -> float:
-    """The difference that lateness alone can make."""
+    """The difference that lateness alone can cause."""
     late = max(pairing.base.lateness_ns, pairing.other.lateness_ns)
     duration = float(pairing.base.side.settings.get("duration_ns") or 0)
     return resolution(metric.unit, middle, late, duration)
 
 
 def _way(finding: Finding) -> str:
-    """Which way the estimate points."""
+    """The direction of the estimate."""
     better = finding.metric.better
     estimate = finding.absolute.estimate if finding.absolute else 0.0
     if estimate == 0:
@@ -243,7 +244,7 @@ def _runs_word(paired: bool, count: int) -> str:
 
 
 def _values_to_test(finding: Finding) -> tuple[dict[int, float], dict[int, float]]:
-    """The values by run as they are tested: logarithms where a share is stated."""
+    """The values by run in the form of the test: logarithms if a share is stated."""
     pair = finding.pairing.values(finding.metric.name)
     if finding.is_relative and all(value > 0 for side in pair for value in side.values()):
         base, other = ({run: float(np.log(value)) for run, value in side.items()} for side in pair)

@@ -1,7 +1,7 @@
-"""Limits on differences, as `--fail-on` takes them: `throughput worse by 5 %`.
+"""Limits on differences, in the notation of `--fail-on`: `throughput worse by 5 %`.
 
-A limit is broken where the runs show a difference that way and its 95 % interval reaches the amount. It need
-not be the estimate that does: of campaigns in which a scheme lost exactly 5 %, half have an estimate below
+A limit is broken if the runs show a difference in that direction and its 95 % interval reaches the amount.
+The estimate need not reach it: of campaigns in which a scheme lost exactly 5 %, half have an estimate below
 that.
 """
 
@@ -25,9 +25,9 @@ _FORM = re.compile(
     r"\s*(?:(?P<scheme>.+?)\s*:\s*(?=\S.*\s(?:worse|better|different|equivalent)))?(?P<metric>.+?)\s+"
     r"(?:is\s+)?(?P<way>worse|better|different|not\s+equivalent)(?:\s+(?:by|than)\s+(?P<amount>\S.*?))?\s*"
 )
-#: A limit on what is not shown to be within the margin.
+#: A limit that is broken unless equivalence within the margin is shown.
 NOT_EQUIVALENT = "not equivalent"
-#: An interval reaches an amount up to rounding.
+#: An interval reaches an amount up to rounding errors.
 _ROUNDING = 1e-9
 
 
@@ -38,15 +38,16 @@ class Limit:
     text: str
     metric: Metric
     way: str
-    #: The least amount: in the metric's unit, or as a share of the base; 0 for any difference that is shown.
+    #: The smallest amount: in the metric's unit, or as a share of the base; 0 for any difference that is
+    #: shown.
     amount: float
     share: bool
-    #: The scheme that it is about; None for all.
+    #: The scheme that it applies to; None for all.
     scheme: str | None
 
 
 def read(text: str, metrics: Sequence[Metric]) -> Limit:
-    """Reads a limit; raises `UsageError` with what is wrong."""
+    """Reads a limit; raises `UsageError` with the mistake."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -66,8 +67,8 @@ def read(text: str, metrics: Sequence[Metric]) -> Limit:
 def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[LimitOutcome]:
     """The outcome of each limit: `broken`, with one entry in `by` per finding that broke it.
 
-    A scheme whose runs all failed on the other side breaks every limit on what is worse, as it must not gain
-    by failing. Raises `DataError` if no scheme has the runs to ever break a limit, since such a gate
+    A scheme whose runs all failed on the other side breaks every limit with `worse`, because failing must not
+    be an advantage. Raises `DataError` if no scheme has enough runs to ever break a limit, since such a gate
     could never close.
     """
     return [_hold(limit, findings) for limit in limits]
@@ -117,7 +118,7 @@ def _hold(limit: Limit, findings: Sequence[Finding]) -> LimitOutcome:
 
 
 def _is_lost(finding: Finding, limit: Limit) -> bool:
-    """True if a scheme had results, and has none any more."""
+    """True if a scheme had results in the base and has none on the other side."""
     pairing = finding.pairing
     return (
         limit.way in (WORSE, NOT_EQUIVALENT)
@@ -132,7 +133,7 @@ def _is_within(equivalence: Equivalence | None) -> bool:
 
 
 def _why(finding: Finding, limit: Limit) -> str | None:
-    """The finding that broke the limit, where the limit alone does not say it."""
+    """The finding that broke the limit, if the limit alone does not identify it."""
     if _is_lost(finding, limit):
         return finding.why
     if limit.way != NOT_EQUIVALENT or finding.equivalence is None:
@@ -152,7 +153,7 @@ def _breaks(finding: Finding, limit: Limit) -> bool:
         return False
     estimate = finding.relative if limit.share else finding.absolute
     if estimate is None:
-        # A share of nothing: any difference is more.
+        # Relative to zero, any difference exceeds the share.
         return True
     reach = max(abs(estimate.low), abs(estimate.high), abs(estimate.estimate))
     return bool(reach >= limit.amount * (1 - _ROUNDING))

@@ -1,8 +1,8 @@
-"""The row with the best value of a metric, where the comparison of a campaign's rows shows one.
+"""The row with the best value of a metric, if the comparison of a campaign's rows shows one.
 
-Everything here is read from the document of `narrows compare`: of rows that met the same conditions, those to
-which no other is shown to be better may be the best. Where one alone is left, it is, since all claims of a
-comparison hold together. Rows with too few runs are in no order.
+Everything here is read from the document of `narrows compare`: among rows that met the same conditions, those
+to which no other is shown to be better may be the best. If only one remains, it is the best, since all claims
+of a comparison hold simultaneously. Rows with too few runs have no rank.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Leaders:
     metric: str
     #: The values of the matrix that all of them have, by their names.
     conditions: Mapping[str, str]
-    #: Labels of the rows: those that may be the best, and those to which another one is shown to be better.
+    #: Labels of the rows: those that may be the best, and those to which another row is shown to be better.
     first: tuple[str, ...]
     behind: tuple[str, ...]
     #: Rows with too few runs, or without a value.
@@ -33,7 +33,7 @@ class Leaders:
 
     @property
     def best(self) -> str | None:
-        """The row that is shown to have the best value; None while that is open."""
+        """The row that is shown to have the best value; None while that is undecided."""
         return self.first[0] if len(self.first) == 1 and self.behind else None
 
 
@@ -68,14 +68,17 @@ def leaders_of(document: Comparison, metrics: Sequence[str]) -> list[Leaders]:
 
 
 def is_judged(outcomes: set[str]) -> bool:
-    """True if runs were enough to say anything about a row; that a few of them equal those of another row
-    says nothing."""
+    """True if there were enough runs for any statement about a row; equality of a few runs with those of
+    another row is not one.
+    """
     said = outcomes - {TOO_FEW, MISSING}
     return bool(said) and not (said == {SAME} and TOO_FEW in outcomes)
 
 
 def _outcomes(document: Comparison, metric: str, labels: set[str]) -> tuple[dict[str, set[str]], bool]:
-    """The outcomes of each row against the others in a metric, and whether all that is shown is exact."""
+    """The outcomes of each row against the others in a metric, and whether all shown differences
+    are exact.
+    """
     result: dict[str, set[str]] = {}
     shown = []
     for row in document.rows:
@@ -85,7 +88,7 @@ def _outcomes(document: Comparison, metric: str, labels: set[str]) -> tuple[dict
             continue
         outcome = str(finding.outcome)
         if outcome == SAME and not finding.exact and finding.runs < document.fewest_runs:
-            # Equal numbers of a few runs show no more than different ones; identical runs are another matter.
+            # Equal numbers of a few runs show no more than different ones; identical runs do.
             outcome = SAME if _is_repeated(row, metric) else TOO_FEW
         for label in sides:
             result.setdefault(label, set()).add(outcome)

@@ -11,7 +11,7 @@ from narrows.documents.results import Metric
 
 
 def method(document: Comparison) -> str:
-    """How sure the statements are; empty without a margin."""
+    """The certainty of the statements; empty without a margin."""
     pairs = _with_margin(document)
     if not pairs:
         return ""
@@ -33,14 +33,15 @@ def _with_margin(document: Comparison) -> list[tuple[ComparedRow, Metric, Compar
 
 
 def in_order(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetric, MarginOutcome]]:
-    """Row, metric, finding and its margin of everything that has a margin: what differs by more comes first,
-    then what is equivalent, then what is undecided."""
+    """Row, metric, finding and margin of everything that has a margin: larger differences first, then
+    equivalent, then undecided ones.
+    """
     order = {BEYOND: 0, WITHIN: 1, UNDECIDED: 2}
     return sorted(_with_margin(document), key=lambda pair: order[pair[3].outcome])
 
 
 def headline(document: Comparison) -> str:
-    """How many comparisons have each outcome about their margin; empty without a margin."""
+    """The number of comparisons with each outcome about their margin; empty without a margin."""
     pairs = _with_margin(document)
     if not pairs:
         return ""
@@ -63,14 +64,14 @@ def headline(document: Comparison) -> str:
 
 
 def verdict(margin: MarginOutcome) -> str:
-    """The outcome in a word or two, and why it is open, for the column of a terminal."""
+    """The outcome in a word or two, with the reason if it is undecided, for a terminal column."""
     words = {BEYOND: "differs by more", WITHIN: "equivalent"}
     outcome = margin.outcome
     return words.get(outcome, outcome) + (f": {margin.why}" if margin.why else "")
 
 
 def as_told(finding: ComparedMetric) -> ComparedMetric:
-    """The finding with its difference told as its margin is: as a share, or in the metric's unit."""
+    """The finding with its difference in the form of its margin: as a share, or in the metric's unit."""
     is_share = finding.margin is not None and finding.margin.share and finding.relative is not None
     return replace(finding, told_as="relative" if is_share else "absolute")
 

@@ -12,7 +12,7 @@ from narrows.text import markdown_table
 
 
 def markdown(document: Comparison) -> str:
-    """The whole comparison: findings first, with the table of everything folded away."""
+    """The whole comparison: findings first, with the complete table collapsed."""
     parts = [f"### {_plain(words.headline(document))}\n"]
     if document.limits:
         parts.append("".join(f"- {_plain(text)}\n" for text in words.limit_sentences(document)))
@@ -52,19 +52,20 @@ def markdown(document: Comparison) -> str:
     return "\n".join(part for part in parts if part)
 
 
-#: Characters that a renderer takes for mark-up, or for a reference to a person (`@name`) or an issue (`#1`).
+#: Characters that a renderer interprets as mark-up, or as a reference to a person (`@name`) or an issue
+#: (`#1`).
 _MARKS = re.compile(r"[\\|*_`<>\[\]#~&]")
 #: Text that renderers turn into links: an address, a host name that begins with www., a mail
 #: address, the name of a person or team, and an issue of another repository (`owner/name#1`).
 _LINKS = re.compile(
     r"(?i)(?<=[a-z0-9])(?=://)|(?<=www)(?=\.)|@|(?<=mailto)(?=:)|(?<=xmpp)(?=:)|(?<=GH)(?=-\d)"
 )
-#: Takes no room, and is not part of a word or a link.
+#: Has no width, and is not part of a word or a link.
 _NOTHING = "<!-- -->"
 
 
 def _plain(text: object) -> str:
-    """Text that no renderer takes for mark-up, a link, or a mention of a person."""
+    """Text that no renderer interprets as mark-up, a link, or a mention of a person."""
     escaped = _MARKS.sub(lambda match: f"\\{match[0]}", " ".join(str(text).split()))
     return _LINKS.sub(lambda match: f"{match[0]}{_NOTHING}", escaped)
 
@@ -91,7 +92,7 @@ def _claims(document: Comparison) -> str:
 
 
 def _heads(document: Comparison) -> list[str]:
-    """The heads of the columns that name a row."""
+    """The heads of the columns that identify a row."""
     _, names = row_names.conditions(document)
     return [_plain(row_names.base_heading(document)), *map(_plain, names)]
 

@@ -1,4 +1,4 @@
-"""The comparison as one HTML page: everything in it, nothing loaded from anywhere, no script."""
+"""The comparison as one self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from narrows.policy import lock
 
 #: Size of the picture of an interval, in pixels.
 _WIDE, _HIGH = 180, 18
-#: Size of the picture of two envelopes, and of the room for its axes.
+#: Size of the picture of two envelopes, and the margins for its axes.
 _BOX, _LEFT, _BELOW = (340, 240), 56, 40
 
 
@@ -105,7 +105,7 @@ def _reach(finding: ComparedMetric) -> float:
 
 
 def _interval(finding: ComparedMetric, reach: float) -> str:
-    """A line from end to end of the interval, a dot at the estimate, and where zero is."""
+    """A line over the interval, a dot at the estimate, and a mark at zero."""
     middle = _WIDE / 2
     zero = f'<line class="zero" x1="{middle}" x2="{middle}" y1="0" y2="{_HIGH}"/>'
     estimate = _estimate(finding)
@@ -189,7 +189,7 @@ def _envelope(envelope: Envelope, base: EnvelopeSide, other: EnvelopeSide) -> st
 
 
 def _scale(values: Sequence[float]) -> tuple[float, float]:
-    """An axis that holds all values with some room."""
+    """An axis that contains all values with some margin."""
     low, high = min(values), max(values)
     room = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
     return low - room, high + room

@@ -1,4 +1,4 @@
-"""Rows of a comparison as schemes and their values of the matrix, in separate columns."""
+"""Rows of a comparison as schemes and values of the matrix, in separate columns."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ def conditions(document: Comparison) -> tuple[dict[str, str], list[str]]:
 
 
 def shared_values(document: Comparison) -> str:
-    """The values of the matrix that all rows share, in words; empty without any."""
+    """The values of the matrix that all rows share, in words; empty if there are none."""
     shared, _ = conditions(document)
     return f"All rows: {', '.join(f'{name} {value}' for name, value in shared.items())}." if shared else ""
 
 
 def brief_name(row: ComparedRow, document: Comparison) -> str:
-    """The name of a row where the values of the matrix are beside it: the scheme, or both if they are
-    called differently."""
+    """The name of a row when the values of the matrix are shown beside it: the scheme, or both if their names
+    differ.
+    """
     base, other = row.base, row.other
     if base.values != other.values and document.kind == "campaigns":
         return str(row.title)
@@ -40,23 +41,23 @@ def brief_name(row: ComparedRow, document: Comparison) -> str:
 
 
 def values_of(row: ComparedRow, names: Sequence[str]) -> list[str]:
-    """The values that a row has by these names."""
+    """The values of a row for these names."""
     return [row.other.values.get(name, "") for name in names]
 
 
 def base_heading(document: Comparison) -> str:
-    """The head of the column of names: what all rows are compared with, if it is one and the same."""
+    """The head of the column of names: the common base of all rows, if there is one."""
     if not document.against:
         return "scheme"
     bases = {row.base.scheme: row.base.name for row in document.rows}
     (label, name), *others = bases.items()
     same = all(row.base.values == row.other.values for row in document.rows)
     if same:
-        # The conditions of the base are those of each row, in separate columns or said once.
+        # The conditions of the base are those of each row, in separate columns or stated once.
         return f"against {document.against if others else name or label}"
     return f"against {label}"
 
 
 def heading(values: Mapping[str, str], names: Sequence[str]) -> str:
-    """The values of these names in words: `droptail 1 bdp`; empty without any."""
+    """The values of these names in words: `droptail 1 bdp`; empty if there are none."""
     return ", ".join(f"{name} {values[name]}" for name in names if name in values)

@@ -1,10 +1,10 @@
-"""How the set-ups of campaigns differ, and which of these differences make their numbers incomparable.
+"""Differences between the set-ups of campaigns, and which of them make their numbers incomparable.
 
-A difference is of one of three kinds. *Conditions* are network, flows, duration and the part that is
-measured. Numbers from other conditions say nothing about a scheme, a version or a place, so they are refused
-unless the user names what is to be compared. *Schemes* are their parameters and settings of the transport;
-*circumstances* are versions, kernel, machine, plane, seed and number of runs. The last two are what people
-compare, and are only reported.
+A difference is of one of three kinds. *Conditions* are network, flows, duration and the measured part.
+Numbers from other conditions say nothing about a scheme, a version or a place, so they are refused unless the
+user names the conditions that may differ. *Schemes* are their parameters and settings of the transport;
+*circumstances* are versions, kernel, machine, plane, seed and number of runs. The last two are usually the
+subject of a comparison, and are only reported.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from narrows.text import any_of, shorten
 Json = dict[str, Any]
 
 CONDITION, SCHEME, CIRCUMSTANCE = "condition", "scheme", "circumstance"
-#: The conditions, as `--across` names them.
+#: The conditions, by their names for `--across`.
 CONDITIONS = ("network", "flows", "duration", "timeline", "measure", "draw", "metrics")
 ALL = "all"
 
 NOTHING = "none"
-#: Parts of a flow that are the scheme's own.
+#: Members of a flow that belong to the scheme.
 _OF_SCHEME = ("scheme", "params", "profile")
-#: Refusals name so many differences.
+#: An error message names up to this many differences.
 _MOST_NAMED = 3
 #: Members of a resolved scenario that are shown elsewhere, or do not affect the runs.
 _TOLD = (
@@ -41,11 +41,10 @@ _TOLD = (
 
 
 def differences(sides: Sequence[Side], pairings: Sequence[Pairing]) -> list[Difference]:
-    """All differences between the first campaign and each other one, as far as the pairings have to do with
-    them."""
+    """All differences between the first campaign and each other one that concern the pairings."""
     result: list[Difference] = []
     if len(sides) == 1:
-        # Two rows of one campaign that a matrix has given other values.
+        # Two rows of one campaign with different matrix values.
         result += _of_rows(sides[0], sides[0], pairings)
     for side in sides[1:]:
         mine = [pairing for pairing in pairings if pairing.other.side is side]
@@ -70,7 +69,7 @@ def _difference(
 
 
 def check(sides: Sequence[Side], differences: Sequence[Difference], across: Sequence[str]) -> None:
-    """Raises `DataError` if conditions differ that are not named in `across`."""
+    """Raises `DataError` if conditions differ that `across` does not name."""
     barred = [
         difference
         for difference in differences
@@ -97,7 +96,7 @@ def check(sides: Sequence[Side], differences: Sequence[Difference], across: Sequ
 
 
 def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
-    """Scenario as a whole, plane, chance, versions, machine."""
+    """Scenario as a whole, plane, randomness, versions, machine."""
     sides = (base.name, other.name)
     for what, read in _FACTS:
         first, second = read(base), read(other)
@@ -105,7 +104,7 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
             yield _difference(CIRCUMSTANCE, what, first or NOTHING, second or NOTHING, sides)
     keys = dict.fromkeys([*base.settings, *other.settings])
     for key in keys:
-        # A member that only one version writes is its default, for which the other had no word.
+        # A member that only one version writes has its default; the other version did not have it yet.
         if key in _TOLD or key not in base.settings or key not in other.settings:
             continue
         first, second = base.settings[key], other.settings[key]
@@ -131,7 +130,7 @@ def _cpus(host: Json) -> str:
 
 
 def _there(side: Side) -> str:
-    """The other host of a real path, as the last session found it."""
+    """The other host of a real path, as described by the last session."""
     known = [session["hosts"] for session in side.document.get("sessions") or [] if session.get("hosts")]
     host = known[-1].get("there") or {} if known else {}
     kernel = f"kernel {host['kernel']}" if host.get("kernel") else ""
@@ -160,8 +159,9 @@ _FACTS: tuple[tuple[str, Callable[[Side], str]], ...] = (
 
 
 def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Difference]:
-    """The conditions of the rows of the pairings, and their schemes; those common to several rows are stated
-    once."""
+    """The conditions of the rows of the pairings, and their schemes; differences common to several rows are
+    stated once.
+    """
     grouped: dict[tuple[str, str, str, str, str | None], list[str]] = {}
     for pairing in pairings:
         mine, theirs = base.settings_of(pairing.base.scheme), other.settings_of(pairing.other.scheme)
@@ -191,8 +191,7 @@ Entry = tuple[str, str, str, str, str | None]
 
 
 def _conditions(mine: Json, theirs: Json, *, described: bool) -> Iterator[Entry]:
-    """The conditions in which two rows differ; a network counts where both planes have one that is
-    described."""
+    """The conditions in which two rows differ; networks are compared only if both planes describe one."""
     if described and mine.get("network") != theirs.get("network"):
         for what, first, second in _networks(mine["network"], theirs["network"]):
             yield CONDITION, what, first, second, "network"
@@ -219,7 +218,7 @@ def _measured_part(measure: Json) -> str:
 
 def _flows(mine: Json, theirs: Json) -> Iterator[Entry]:
     first, second = ([_plain(flow) for flow in entry["flows"]] for entry in (mine, theirs))
-    # A flow that lasts as long as its run differs with the duration alone.
+    # A flow that lasts as long as its run differs only with the duration.
     if first == second or _without_ends(first, mine) == _without_ends(second, theirs):
         return
     words = [flows_in_words(entry["flows"]) for entry in (mine, theirs)]
@@ -280,7 +279,7 @@ def _networks(mine: Json, theirs: Json) -> Iterator[tuple[str, str, str]]:
 
 
 def _schemes(mine: Json, theirs: Json, same_name: bool) -> Iterator[Entry]:
-    """Parameters of the schemes, if they are called the same, and settings of the transport."""
+    """Parameters of the schemes, if they have the same name, and settings of the transport."""
     if same_name:
         told: dict[tuple[str, str, str], None] = {}
         for flow, two in zip(mine["flows"], theirs["flows"], strict=False):

@@ -1,5 +1,4 @@
-"""The sides of a comparison: campaigns, the samples of runs that they have of each scheme, and which of these
-belong together."""
+"""The sides of a comparison: campaigns, their samples of runs of each scheme, and the pairing of samples."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from narrows.scenario.derived import suffix
 from narrows.text import did_you_mean, shorten
 
 Json = dict[str, Any]
-#: Planes on which something may be late, and which have clocks.
+#: Planes with lateness, and planes with clocks.
 _LIVE = ("emulate", "hosts")
 #: The runs that two samples share.
 SAME_SEEDS, OTHER_SEEDS, NO_SEEDS = "same", "different", "none"
@@ -48,7 +47,7 @@ class Side:
     name: str
     folder: CampaignFolder
     results: Results
-    #: The only cell that counts, where one was named in place of its campaign.
+    #: The only cell that counts, if it was named in place of its campaign.
     cell: str | None = None
 
     @property
@@ -82,7 +81,7 @@ class Side:
         return {row["label"]: row for row in self.settings["schemes"]}
 
     def values_of(self, scheme: str) -> dict[str, str]:
-        """The values that a matrix gave a row, by their names; empty without a matrix."""
+        """The matrix values of a row, by their names; empty without a matrix."""
         values = (self.rows.get(scheme) or {}).get("values") or {}
         return {str(name): str(value) for name, value in values.items()}
 
@@ -92,13 +91,13 @@ class Side:
         return scheme.removesuffix(suffix(values)) if values else scheme
 
     def settings_of(self, scheme: str) -> Json:
-        """The resolved scenario for one scheme: a matrix gives each row its own values."""
+        """The resolved scenario for one scheme: a matrix gives each row separate values."""
         row = self.rows.get(scheme) or {}
         return {**self.settings, **(row.get("overlay") or {}), "flows": row.get("flows") or []}
 
     @cached_property
     def schemes(self) -> list[str]:
-        """Schemes with a run of any state, as the scenario lists them."""
+        """Schemes with a run in any state, in the order of the scenario."""
         there = dict.fromkeys(cell.scheme for cell in self.cells)
         return [label for label in self.rows if label in there] + [
             text for text in there if text not in self.rows
@@ -126,13 +125,13 @@ class Sample:
     skipped: str | None = None
 
     def values(self, metric: str) -> list[float]:
-        """The values of the valid runs that have one, by the number of the run."""
+        """The values of the valid runs that have one, by run number."""
         amounts = (run.metrics.get(metric) for _, run in sorted(self.runs.items()))
         return [float(value) for value in amounts if value is not None]
 
     @cached_property
     def is_repeated(self) -> bool:
-        """True if all runs gave the same numbers in every metric: nothing in them was left to chance."""
+        """True if all runs have the same numbers in every metric: nothing in them is random."""
         entries = [run.metrics for run in self.runs.values()]
         return len(entries) > 1 and all(entry == entries[0] for entry in entries)
 
@@ -146,14 +145,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two samples that are compared; the first is what the other is measured against."""
+    """Two samples to compare; the first is the base."""
 
     base: Sample
     other: Sample
 
     @property
     def title(self) -> str:
-        """The name of the row: the scheme, or both if they are called differently."""
+        """The name of the row: the scheme, or both if their names differ."""
         if self.base.side is self.other.side:
             return self.other.scheme
         if self.base.scheme == self.other.scheme:
@@ -162,12 +161,12 @@ class Pairing:
 
     @property
     def group(self) -> tuple[str, str, bool]:
-        """The runs that may be exchanged together: those of the same two campaigns."""
+        """The runs that may be permuted together: those of the same two campaigns."""
         return self.base.side.name, self.other.side.name, self.is_paired
 
     @cached_property
     def common(self) -> list[int]:
-        """Numbers of the runs that met the same chance on both sides."""
+        """Numbers of the runs that share their randomness on both sides."""
         mine, others = self.base.runs, self.other.runs
         return [
             number
@@ -178,7 +177,8 @@ class Pairing:
     @property
     def seeds(self) -> str:
         """Whether the runs of both sides have the `same` seeds, by which they are paired, `different` ones,
-        or `none`, as runs of other tools."""
+        or `none`, like runs of other tools.
+        """
         if self.is_paired:
             return SAME_SEEDS
         every = [run.seed for sample in (self.base, self.other) for run in sample.runs.values()]
@@ -191,7 +191,7 @@ class Pairing:
         return 2 * len(self.common) >= fewest > 0
 
     def values(self, metric: str) -> tuple[dict[int, float], dict[int, float]]:
-        """The values of both sides by run; of paired runs only those that both sides have."""
+        """The values of both sides by run; for paired runs only those that both sides have."""
         entries: list[dict[int, float]] = []
         for sample in (self.base, self.other):
             numbers: Sequence[int] = self.common if self.is_paired else sorted(sample.runs)
@@ -204,8 +204,9 @@ class Pairing:
 
 
 def open_side(path: Path, number: int) -> Side:
-    """Opens a campaign, or one of its cells, as the `number`-th side (from 0); of a campaign that is still
-    being written, the finished cells."""
+    """Opens a campaign, or one of its cells, as the `number`-th side (from 0); for a campaign that is still
+    being written, only its finished cells.
+    """
     if not (path / "run.json").exists():
         folder = CampaignFolder.read(path)
         return Side(letter(number), folder, results.read(path, folder))
@@ -255,13 +256,13 @@ def pairings(
     flow: str = "all",
     across: bool = False,
 ) -> list[Pairing]:
-    """Which sides are compared: of several campaigns, each with the first one, scheme by scheme; of a
-    single one, all pairs of its rows that met the same conditions, or all with `against`: a row, or the
-    scheme of a row in each combination of a matrix; with a row and `across`, rows of other conditions too.
-    `pairs` names schemes that are called differently on both sides; a text `ONE=OTHER` is parted where both
-    are schemes.
+    """The pairings: with several campaigns, each against the first, scheme by scheme; with one campaign, all
+    pairs of its rows that met the same conditions, or all rows with `against`, which names a row, or a scheme
+    in each combination of a matrix. A row together with `across` is also compared with rows of other
+    conditions. `pairs` names schemes whose names differ between the sides; a text `ONE=OTHER` is split where
+    both parts are schemes.
 
-    Raises `DataError` where nothing can be compared, `UsageError` for a scheme that does not exist.
+    Raises `DataError` if nothing can be compared, `UsageError` for a scheme that does not exist.
     """
     for side in sides:
         _check_flow(side, flow)
@@ -278,13 +279,13 @@ def pairings(
         return _within(base, schemes, against, flow, across)
     result = []
     for side in sides[1:]:
-        # A scheme that was skipped on one side, or failed there, is reported and not passed over.
+        # A scheme that was skipped or failed on one side is reported, not ignored.
         known = [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
         common = [scheme for scheme in base.schemes if scheme in known]
         if schemes:
             common = [_find_named(base, scheme) for scheme in schemes]
         elif base.cell and side.cell:
-            # Two runs were named, whatever they are called.
+            # The user named two runs, whatever their schemes are called.
             one, other = base.schemes[0], side.schemes[0]
             result.append(Pairing(sample(base, one, flow), sample(side, other, flow)))
             continue
@@ -312,7 +313,7 @@ def _within(
     for members in [chosen] if everything else strata(side, chosen).values():
         base = _base_of(side, members, against)
         if against is not None and base is None:
-            # Rows of other conditions have no base: their differences were not asked for.
+            # Rows of other conditions have no base: their differences were not requested.
             continue
         ordered = members if base is None else [base, *(scheme for scheme in members if scheme != base)]
         samples = [sample(side, scheme, flow) for scheme in ordered]
@@ -328,8 +329,7 @@ def _within(
 
 
 def strata(side: Side, schemes: Sequence[str]) -> dict[str, list[str]]:
-    """The schemes that met the same conditions, by the values that a matrix gave them (empty without a
-    matrix)."""
+    """The schemes that met the same conditions, by their matrix values (empty without a matrix)."""
     result: dict[str, list[str]] = {}
     for scheme in schemes:
         result.setdefault(stratum(side, scheme), []).append(scheme)
@@ -337,13 +337,12 @@ def strata(side: Side, schemes: Sequence[str]) -> dict[str, list[str]]:
 
 
 def stratum(side: Side, scheme: str) -> str:
-    """The values that a matrix gave a row, in words."""
+    """The matrix values of a row, in words."""
     return ", ".join(f"{name} {value}" for name, value in side.values_of(scheme).items())
 
 
 def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | None:
-    """The row that is called so: by its label, or if there is no row of that label by its scheme, with or
-    without the values of a matrix."""
+    """The row of this name: by its label, or else by its scheme, with or without matrix values."""
     if against is None:
         return None
     if against in side.schemes:
@@ -360,8 +359,9 @@ def _known_schemes(side: Side) -> list[str]:
 
 
 def _split_pair(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:
-    """The two schemes of a pair. Labels may contain the sign that parts them, so it is the one which has
-    schemes on both sides; the first one if none has, so that missing values are reported."""
+    """The two schemes of a pair. Labels may contain the separator, so the text is split where both parts are
+    schemes; at the first separator if there is no such place, so that the unknown name is reported.
+    """
     if not isinstance(pair, str):
         return pair
     splits = [(pair[:at].strip(), pair[at + 1 :].strip()) for at, letter in enumerate(pair) if letter == "="]

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _STYLES = {WORSE: "red", BETTER: "green"}
-#: Columns that go first where there is no room: of equal ones those further to the right.
+#: Columns that are omitted first when space is short: among equal ranks those further to the right.
 _RANKS = {"utilization_ratio": 3, "queueing_delay_p95_ns": 2}
-#: If more comparisons than these have a margin, only decided ones are printed.
+#: If more comparisons than this have a margin, only decided ones are printed.
 _MANY = 60
 _HOW = "a wider terminal (COLUMNS=160), --metrics or --json shows them"
 
 
 def print_comparison(console: Console, document: Comparison) -> None:
-    """Prints the whole comparison, in the width that there is."""
+    """Prints the whole comparison in the available width."""
     room = width(console.file)
 
     def say(text: str, indent: str = "", style: str = "") -> None:
@@ -72,7 +72,7 @@ def print_comparison(console: Console, document: Comparison) -> None:
 
 
 def _short(document: Comparison) -> list[str]:
-    """The reasons without the pairs of schemes, of which there are many."""
+    """The reasons without the pairs of schemes, which may be many."""
     return list(dict.fromkeys(note.partition(": ")[2] for note in words.notes(document)))
 
 
@@ -103,7 +103,7 @@ def _heads(document: Comparison) -> tuple[str, str]:
 
 
 def _print_claims(console: Console, document: Comparison) -> None:
-    """The differences that are shown, one below the other."""
+    """Prints the differences that are shown, one per line."""
     pairs = words.claims(document)
     if not pairs:
         return
@@ -136,7 +136,7 @@ def _print_claims(console: Console, document: Comparison) -> None:
 
 
 def _print_margins(console: Console, document: Comparison) -> None:
-    """The outcomes about the margin, one below the other; of many those that are shown."""
+    """Prints the outcomes about the margin, one per line; if there are many, only decided ones."""
     pairs = margins.in_order(document)
     shown = [pair for pair in pairs if pair[3].outcome != UNDECIDED] if len(pairs) > _MANY else pairs
     console.print()
@@ -172,7 +172,7 @@ def _name_head(document: Comparison) -> str:
 
 
 def _print_differences(console: Console, document: Comparison) -> None:
-    """The differences of all rows in all metrics, marked where they are shown."""
+    """Prints the differences of all rows in all metrics, with marks at those that are shown."""
     several = len(document.sides) > 2
     against = document.kind == "schemes"
     first, second = _heads(document)
@@ -211,13 +211,14 @@ def _print_differences(console: Console, document: Comparison) -> None:
 
 
 def _rank(document: Comparison, metric: Metric) -> int:
-    """The first metric stays."""
+    """The first metric is never omitted."""
     return 0 if metric is document.metrics[0] else _RANKS.get(metric.name, 1)
 
 
 def _print_ranks(console: Console, document: Comparison) -> None:
-    """The ranks of the schemes of one campaign, as far as the runs show an order, and who is on the
-    frontier."""
+    """Prints the ranks of the schemes of one campaign that the runs support, and the schemes on the
+    frontier.
+    """
     left_out: dict[str, None] = {}
     _, names = rows.conditions(document)
     frontiers = document.frontiers or []

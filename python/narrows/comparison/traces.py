@@ -1,8 +1,8 @@
-"""The first divergence of two traces of states: until when two senders did the same, and what differed first.
+"""The first divergence of two traces of states: how long two senders agreed, and which state differed first.
 
-Two simulated runs of one seed meet the same packets and chances, so the first difference of their senders'
-states is where their code, or its input, parts. In real time no two traces are equal to the byte;
-there, what differs by less than a tolerance is the same.
+Two simulated runs with one seed meet the same packets and random events, so the first difference of their
+senders' states is the point at which their code, or its input, diverges. In real time no two traces are
+identical; there, differences below a tolerance are ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from narrows.scenario.expect import unit_of
 Floats = NDArray[np.float64]
 Series = Mapping[str, Floats]
 
-#: Values that differ by less than this share of the larger are the same where time is real.
+#: The default tolerance in real time, as a share of the larger value.
 LIVE_TOLERANCE = 0.05
 SIMULATED = "simulate"
 
@@ -34,11 +34,11 @@ def tolerance_of(pairing: Pairing) -> float:
 
 
 def divergences(pairing: Pairing, tolerance: float | None = None) -> list[FlowTrace]:
-    """For each flow of the first run that both sides have, where the states of its senders part.
+    """For each flow of the first run that both sides have, the divergence of its senders' states.
 
-    Each entry has `run`, `flow`, `samples` (how many instants were compared) and, unless the traces agree to
-    the end, `at_s` and `values`: what differed then, each with its `name`, `unit` and both values. Empty
-    without common runs or states. Raises `DataError` if a record can't be read.
+    Each entry has `run`, `flow`, `samples` (the number of compared instants) and, unless the traces agree to
+    the end, `at_s` and `values`: the states that differed then, each with its `name`, `unit` and both values.
+    Empty without common runs or states. Raises `DataError` if a record can't be read.
     """
     runs = sorted(pairing.base.runs.keys() & pairing.other.runs.keys())
     if not runs:
@@ -58,11 +58,11 @@ def divergences(pairing: Pairing, tolerance: float | None = None) -> list[FlowTr
 def divergence(
     first: Series, second: Series, tolerance: float
 ) -> tuple[int, float | None, list[StateDifference]]:
-    """Where two series part, each with `time_s` and a column per value (NaN where it is not known): the
-    number of instants, the time (s; None if they agree to the end), and what differed then.
+    """The divergence of two series, each with `time_s` and a column per value (NaN if unknown): the number of
+    instants, the time (s; None if they agree to the end), and the differing values.
 
     Both are compared at the instants at which either was sampled, while both last; between samples a value is
-    the one before. Values part if they differ by more than `tolerance` times the larger.
+    held. Values diverge if they differ by more than `tolerance` times the larger one.
     """
     own, others = first["time_s"], second["time_s"]
     times = np.union1d(own, others)

@@ -1,5 +1,6 @@
-"""The words of a comparison: differences, verdicts and sentences, the same in the terminal, in Markdown and
-in HTML."""
+"""The wording of a comparison: differences, verdicts and sentences, the same in the terminal, in Markdown and
+in HTML.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +28,19 @@ from narrows.documents.results import Metric, Statistics
 from narrows.scenario.expect import unit_of as unit_of_state
 from narrows.text import any_of
 
-#: Beside a difference in a table of all of them.
+#: Marks differences in the complete table.
 MARKS = {WORSE: "!", BETTER: "*", "different": "#"}
 _KINDS = {
     CONDITION: "conditions of the runs",
     SCHEME: "schemes and transport",
     CIRCUMSTANCE: "circumstances",
 }
-#: Notes name so many rows, and sentences so many flows; the others are counted.
+#: Notes name up to this many rows, and sentences this many flows; the others are counted.
 _MOST_NAMED = 6
 
 
 def show_signed(value: float, scale: float = 1.0, decimals: int = 1, *, exactly: bool = False) -> str:
-    """A number with its sign: `-5.0`, `+0.3`; `exactly` gives it enough digits to see that it is not 0."""
+    """A number with its sign: `-5.0`, `+0.3`; `exactly` adds enough digits to distinguish it from 0."""
     scaled = value * scale
     while exactly and decimals < 6 and scaled != 0 and round(scaled, decimals) == 0:
         decimals += 1
@@ -89,14 +90,14 @@ def interval(finding: ComparedMetric, metric: Metric) -> str:
 
 
 def verdict(finding: ComparedMetric) -> str:
-    """The outcome in a few words, with `exact` where chance had no part in it."""
+    """The outcome in a few words, with `exact` if it is not subject to chance."""
     return (
         f"{finding.outcome}, exact" if finding.exact and finding.outcome in CLAIMS else str(finding.outcome)
     )
 
 
 def show_marked(finding: ComparedMetric, metric: Metric) -> str:
-    """A difference with the mark of what is shown, for a table of all of them."""
+    """A difference with its mark if it is shown, for the complete table."""
     return f"{difference(finding, metric)} {MARKS.get(finding.outcome, ' ')}"
 
 
@@ -113,7 +114,8 @@ def value(summary: Statistics | None, metric: Metric) -> str:
 
 def claims(document: Comparison) -> list[tuple[ComparedRow, Metric, ComparedMetric]]:
     """Row, metric and finding of everything that is shown: worse ones first, then better ones, each with the
-    largest differences of a metric first."""
+    largest differences of a metric first.
+    """
     order = {WORSE: 0, BETTER: 1}
     pairs = [
         (row, metric, row.metrics[metric.name])
@@ -168,7 +170,7 @@ def _missing(document: Comparison) -> int:
 
 
 def method(document: Comparison) -> list[str]:
-    """How sure the claims are, and what the numbers are."""
+    """The certainty of the claims, and the meaning of the numbers."""
     texts = []
     tested = [f for row in document.rows for f in row.metrics.values() if f.p is not None]
     rows = [row for row in document.rows if any(f.p is not None for f in row.metrics.values())]
@@ -212,7 +214,7 @@ def _span(numbers: Sequence[int]) -> str:
 
 
 def notes(document: Comparison) -> list[str]:
-    """Why there is no verdict where there is none, each reason once with the rows that it holds for."""
+    """The reasons why verdicts are missing, each once with the rows that it concerns."""
     grouped: dict[str, dict[str, None]] = {}
     metrics = {metric.name: metric for metric in document.metrics}
     for row in document.rows:
@@ -243,7 +245,7 @@ def notes(document: Comparison) -> list[str]:
 
 
 def some(names: Sequence[str]) -> str:
-    """The names, or the first of them and how many more."""
+    """The names, or the first of them and the number of the others."""
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -283,7 +285,7 @@ def set_up(document: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def trace_sentences(document: Comparison) -> list[str]:
-    """Until when the states of senders agree, and what differs then."""
+    """How long the states of senders agree, and what differs then."""
     texts = []
     for trace in document.traces or []:
         if trace.absent is not None:
@@ -311,7 +313,7 @@ def trace_sentences(document: Comparison) -> list[str]:
 
 
 def names_of(trace: Trace | Envelope) -> tuple[str, str]:
-    """The distinction between the sides of a pairing: their campaigns, or their schemes."""
+    """The words that distinguish the sides of a pairing: their campaigns, or their schemes."""
     names = trace.sides if trace.sides[0] != trace.sides[1] else trace.schemes
     return str(names[0]), str(names[1])
 
@@ -323,7 +325,7 @@ def _state(amount: float, name: str) -> str:
 
 
 def envelope_sentences(document: Comparison) -> list[str]:
-    """How far the performance envelopes of two implementations agree."""
+    """The agreement of the performance envelopes of two implementations."""
     texts = []
     for envelope in document.envelopes or []:
         if (
@@ -368,7 +370,7 @@ def limit_sentences(document: Comparison) -> list[str]:
 
 
 def rank(entry: Rank) -> str:
-    """`1`, `2-4`: the ranks that a scheme may have."""
+    """`1`, `2-4`: the possible ranks of a scheme."""
     if entry.first is None:
         return ""
     return str(entry.first) if entry.first == entry.last else f"{entry.first}-{entry.last}"
@@ -401,5 +403,5 @@ def entry_of(ranks: Ranks, scheme: str) -> Rank:
 
 
 def without_values(scheme: str, values: str) -> str:
-    """The label of a scheme without the values of the matrix, where these stand above it."""
+    """The label of a scheme without the matrix values, which are shown above it."""
     return scheme.removesuffix(f" ({values})") if values else scheme

@@ -32,9 +32,9 @@ class CalibrationErrors(Part, frozen=True, kw_only=True):
 
     fit: Number | None
     fresh_seeds: Number | None
-    #: Of schemes left out of the fit.
+    #: Mean errors of schemes left out of the fit.
     left_out: Number | None
-    #: Where each scheme has a separate rate.
+    #: Mean errors if each scheme has a separate rate.
     own_rates: Number | None
     #: Variation by chance alone: of the table, and of one run of it.
     noise_floor: Number | None
@@ -42,7 +42,7 @@ class CalibrationErrors(Part, frozen=True, kw_only=True):
 
 
 class FeatureTrial(Part, frozen=True, kw_only=True):
-    """A feature that was tried: the error of schemes left out without it and with it."""
+    """A feature that was tried: the error of left-out schemes without and with it."""
 
     feature: str
     before: Number
@@ -66,24 +66,24 @@ class CalibratedScheme(Part, frozen=True, kw_only=True):
     """A scheme of the table on the path."""
 
     name: str
-    #: As scenarios write it.
+    #: The scheme in the notation of scenarios.
     scheme: str
     error: Number | None
-    #: On the path that was fitted without it.
+    #: The error on the path that was fitted without it.
     left_out_error: Number | None
     left_out_path: CalibratedPath | None
-    #: Whether a path on which the others fit explains it, and the one that suits it best.
+    #: Whether a path on which the others fit explains it, and the path that suits it best.
     explained: bool | None
     explained_error: Number | None
     explained_path: CalibratedPath | None
-    #: The rate at which it fits best, as a multiple of that of the path.
+    #: The best-fitting rate, as a multiple of the path's.
     own_rate_factor: Number | None
     own_rate_error: Number | None
     values: list[Reproduction]
 
     @property
     def flows(self) -> dict[str, dict[str, Reproduction]]:
-        """By flow and quantity the values."""
+        """The values by flow and quantity."""
         flows: dict[str, dict[str, Reproduction]] = {}
         for value in self.values:
             flows.setdefault(value.flow, {})[value.quantity] = value
@@ -91,12 +91,12 @@ class CalibratedScheme(Part, frozen=True, kw_only=True):
 
 
 class Calibration(Part, frozen=True, kw_only=True):
-    """The path that reproduces a table of measurements, and how well it does."""
+    """The path that reproduces a table of measurements, and its errors."""
 
     format: str
     table: str
     notes: list[str]
-    #: By name, why a scheme of the table takes no part.
+    #: Schemes of the table that are excluded, each with the reason.
     left_out_of_the_table: dict[str, str]
     #: The metric of each quantity.
     metrics: dict[str, str]

@@ -1,4 +1,4 @@
-"""campaign.json: the cells of a campaign, and what became of each (`narrows/campaign/1`)."""
+"""campaign.json: the cells of a campaign, and their outcomes (`narrows/campaign/1`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from narrows.documents.data import Count, Integer, Part
 
 FORMAT = "narrows/campaign/1"
 FINISHED, FAILED, PENDING, SKIPPED = "finished", "failed", "pending", "skipped"
-#: Runs with this verdict are counted and shown, but enter no statistic.
+#: Runs with this verdict are counted and shown, but excluded from statistics.
 INVALID = "invalid"
 
 
 class Reason(Part, frozen=True, kw_only=True):
-    """Why the verdict of a run is not simply ok."""
+    """Why the verdict of a run is not `ok`."""
 
     code: str | None = None
     severity: str | None = None
@@ -61,7 +61,7 @@ class CellEntry(Part, frozen=True, kw_only=True):
     failures: list[Failure] = field(default_factory=list)
     #: Digest of the files of the record.
     digest: str | None = None
-    #: Of an import: the settings of a run that has no record.
+    #: Only in imports: the settings of a run that has no record.
     input: dict[str, Any] | None = None
 
     @property

@@ -14,7 +14,7 @@ CAMPAIGNS, SCHEMES = "campaigns", "schemes"
 
 
 class SideFacts(Part, frozen=True, kw_only=True):
-    """A campaign that is compared, and the letter by which it is called."""
+    """A compared campaign, and its letter."""
 
     name: str
     folder: str
@@ -28,7 +28,7 @@ class SideFacts(Part, frozen=True, kw_only=True):
 
 
 class Unread(Part, frozen=True, kw_only=True):
-    """A campaign that can't be read, and why."""
+    """A campaign that can't be read, with the reason."""
 
     folder: str
     why: str
@@ -42,19 +42,19 @@ class Unmatched(Part, frozen=True, kw_only=True):
 
 
 class Difference(Part, frozen=True, kw_only=True):
-    """One thing that is not the same in the set-ups of two campaigns."""
+    """A difference between the set-ups of two campaigns."""
 
     #: `condition`, `scheme` or `circumstance`.
     kind: str
-    #: The key or fact, and what it is on both sides, in words.
+    #: The key or fact, and its value on both sides, in words.
     what: str
     base: str
     other: str
     #: Letters of the campaigns.
     sides: tuple[str, str]
-    #: The schemes for which it holds; empty for all.
+    #: The schemes concerned; empty for all.
     schemes: list[str]
-    #: For a condition, the word that `--across` takes.
+    #: For a condition, the word for `--across`.
     group: str | None
 
 
@@ -69,7 +69,7 @@ class Estimate(Part, frozen=True, kw_only=True):
 
 
 class MarginOutcome(Part, frozen=True, kw_only=True):
-    """The evidence of the runs about the smallest difference that matters."""
+    """The finding about the smallest difference that matters."""
 
     text: str
     #: In the metric's unit, or as a share of the base.
@@ -86,11 +86,11 @@ class ComparedMetric(Part, frozen=True, kw_only=True):
     outcome: str
     base: Statistics | None
     other: Statistics | None
-    #: Runs that were compared: pairs, or the fewer of both sides.
+    #: The number of compared runs: pairs, or the smaller number of both sides.
     runs: Count
     absolute: Estimate | None
     relative: Estimate | None
-    #: Which of both is shown.
+    #: Which of both is shown to the reader.
     told_as: Literal["relative", "absolute"]
     p: Number | None
     p_alone: Number | None
@@ -102,7 +102,7 @@ class ComparedMetric(Part, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> Estimate | None:
-        """The estimate that is shown."""
+        """The estimate that is shown to the reader."""
         return self.relative if self.told_as == "relative" else self.absolute
 
 
@@ -111,19 +111,19 @@ class ComparedSample(Part, frozen=True, kw_only=True):
 
     side: str
     scheme: str
-    #: The scheme without the values of a matrix, and these.
+    #: The scheme without the matrix values, and these values.
     name: str
     values: dict[str, str]
     started: Count
     finished: Count
     valid: Count
     degraded: Count
-    #: Why it was skipped.
+    #: The reason if it was skipped.
     skipped: str | None
 
 
 class ComparedRow(Part, frozen=True, kw_only=True):
-    """Two samples, the second measured against the first."""
+    """Two samples, the first of which is the base."""
 
     title: str
     base: ComparedSample
@@ -154,7 +154,7 @@ class LimitOutcome(Part, frozen=True, kw_only=True):
 
 
 class Rank(Part, frozen=True, kw_only=True):
-    """The ranks that a scheme may have, from the first to the last; none without a value."""
+    """The possible ranks of a scheme, from the first to the last; none without a value."""
 
     scheme: str
     first: Count | None = field(name="from")
@@ -166,14 +166,14 @@ class Ranks(Part, frozen=True, kw_only=True):
     """The ranks of schemes that met the same conditions, in one metric."""
 
     metric: str
-    #: The values of the matrix in words, and by their names.
+    #: The matrix values in words, and by their names.
     values: str
     conditions: dict[str, str]
     schemes: list[Rank]
 
 
 class FrontierEntry(Part, frozen=True, kw_only=True):
-    """Whether a scheme is on the frontier, and in which share of resamples of the runs."""
+    """Whether a scheme is on the frontier, and in which share of the resamples."""
 
     scheme: str
     on: bool
@@ -199,7 +199,7 @@ class StateDifference(Part, frozen=True, kw_only=True):
 
 
 class FlowTrace(Part, frozen=True, kw_only=True):
-    """Until when the states of two senders agree; to the end without a time."""
+    """How long the states of two senders agree; to the end without a time."""
 
     run: Count
     flow: Count
@@ -209,7 +209,7 @@ class FlowTrace(Part, frozen=True, kw_only=True):
 
 
 class Trace(Part, frozen=True, kw_only=True):
-    """The traces of states of two samples, or why they are absent."""
+    """The traces of states of two samples, or the reason for their absence."""
 
     title: str
     sides: tuple[str, str]
@@ -229,7 +229,7 @@ class EnvelopeSide(Part, frozen=True, kw_only=True):
 
 
 class Envelope(Part, frozen=True, kw_only=True):
-    """How far the performance envelopes of two samples agree, or why they are absent."""
+    """The agreement of the performance envelopes of two samples, or the reason for their absence."""
 
     title: str
     sides: tuple[str, str]
@@ -252,7 +252,7 @@ class Comparison(Part, frozen=True, kw_only=True):
     sides: list[SideFacts]
     unread: list[Unread]
     unmatched: list[Unmatched]
-    #: Rows that met other conditions than the one that all are compared with.
+    #: Rows whose conditions differ from those of the base.
     uncompared: list[str]
     #: A flow's number or label, or `all`.
     flow: str
@@ -268,7 +268,7 @@ class Comparison(Part, frozen=True, kw_only=True):
     shown: Count
     tests: Count
     limits: list[LimitOutcome]
-    #: For the schemes of one campaign, without `against`.
+    #: Present for the schemes of one campaign, without `against`.
     ranks: list[Ranks] | None = None
     frontiers: list[Frontier] | None = None
     #: Whether traces of states and envelopes were compared.

@@ -1,8 +1,8 @@
-"""Reading and writing of documents: plain data, as JSON has it, to typed values and back.
+"""Reading and writing documents: from plain JSON data to typed values and back.
 
-A member that a document has and its definition lacks is ignored: a newer minor version may have added it. A
-member at its default is not written. Whole numbers and fractions stay what they are, so that a document that
-is read and written again has the same bytes.
+A member that the definition lacks is ignored: a newer minor version may have added it. A member at its
+default is not written. Whole numbers and fractions keep their form, so that reading and writing a document
+preserves its bytes.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from msgspec import Meta
 
 from narrows.text import has_hidden, is_hidden
 
-#: Numbers beyond these are no measurement; infinities and NaN are no numbers either.
+#: Larger numbers are not measurements; infinities and NaN are not numbers either.
 _LIMIT = 2**63
 Integer = Annotated[int, Meta(ge=-_LIMIT, le=_LIMIT - 1)]
 Count = Annotated[int, Meta(ge=0, le=_LIMIT - 1)]
 #: A whole number or a fraction, written as it was read.
 Number = Integer | Annotated[float, Meta(gt=-float(_LIMIT), lt=float(_LIMIT))]
-#: A value of a table: what a matrix or a parameter sets.
+#: A value of a table: set by a matrix or a parameter.
 Value = bool | Integer | Annotated[float, Meta(gt=-float(_LIMIT), lt=float(_LIMIT))] | str | None
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A document, or an object in one."""
 
-    #: Members that are not looked into: text of any kind, or data of other programs.
+    #: Members that are not validated: arbitrary text, or data of other programs.
     UNCHECKED: ClassVar[frozenset[str]] = frozenset()
 
 
@@ -38,12 +38,13 @@ Kind = TypeVar("Kind")
 
 
 class DamagedError(Exception):
-    """Data that does not fit its definition; the message has no full stop."""
+    """Data that does not match its definition; the message has no full stop."""
 
 
 def from_data(data: object, kind: type[Kind], root: str = "the file") -> Kind:
-    """The typed value of plain data. Raises `DamagedError` with the path of what does not fit, below `root`,
-    and with what it has to be."""
+    """The typed value of plain data. Raises `DamagedError` with the path of the mismatch, below `root`, and
+    the expected form.
+    """
     _read_definition(kind)
     try:
         value = msgspec.convert(data, kind)
@@ -69,22 +70,22 @@ def _read_definition(kind: Any) -> None:
 
 
 def to_data(value: object) -> Any:
-    """Plain data of a typed value, or of plain data in which there are some."""
+    """Plain data of a typed value, or of plain data that contains typed values."""
     return msgspec.to_builtins(value, enc_hook=_plain_number)
 
 
 def _plain_number(value: object) -> float:
-    """A number of numpy, which is a float too."""
+    """A numpy number, which is also a float."""
     if isinstance(value, float):
         return float(value)
     raise TypeError(f"{type(value).__name__} is not plain data")
 
 
-# -- what is wrong -------------------------------------------------------------------------------
+# -- error messages ------------------------------------------------------------------------------
 
 _MESSAGE = re.compile(r"(?P<said>.*?)(?: - at `(?:key in )?\$?(?P<path>.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.*)`")
-#: Expectations of msgspec and their names; the first match applies.
+#: The expectations of msgspec in our words; the first match applies.
 _WORDS = (
     (re.compile(r"Expected `int` >= 0"), "a count"),
     (re.compile(r"Expected `(?:int \| float|float)\b"), "a number"),
@@ -97,12 +98,14 @@ _WORDS = (
 
 
 def _explain(said: str, data: object, kind: type[Any], root: str) -> str:
-    """A message of msgspec as a sentence of ours: `the file.rows[3].metrics.loss_ratio is not a number`."""
+    """Translates a message of msgspec into our words: `the file.rows[3].metrics.loss_ratio is not a
+    number`.
+    """
     match = _MESSAGE.fullmatch(said)
     assert match is not None
     path = match["path"] or ""
     while "[...]" in path:
-        # msgspec does not name the member of a mapping that it refuses.
+        # msgspec does not name the refused member of a mapping.
         before, _, after = path.partition("[...]")
         path = f"{before}.{_refused_member(data, before, kind)}{after}"
     place = root + path
@@ -121,7 +124,7 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _refused_member(data: object, path: str, kind: type[Any]) -> str:
-    """The member of the mapping at a path without which the data has no such fault there."""
+    """The member of the mapping at a path that causes the error: without it the data has none there."""
     steps: list[str | int] = [name if name else int(index) for name, index in _STEP.findall(path)]
     names: list[str] = list(_at(data, steps))
     while len(names) > 1:
@@ -137,7 +140,7 @@ def _at(data: Any, steps: list[str | int]) -> Any:
 
 
 def _replace(data: Any, steps: list[str | int], names: list[str]) -> Any:
-    """A copy of the data in which the mapping at a path has these members only."""
+    """A copy of the data in which the mapping at a path has only these members."""
     if not steps:
         return {name: data[name] for name in names}
     copied: Any = dict(data) if isinstance(data, dict) else list(data)
@@ -153,22 +156,22 @@ def _fails(data: object, kind: type[Any], path: str) -> bool:
     return False
 
 
-#: Characters that JSON escapes, but for the ends of lines.
+#: Characters that JSON escapes, except line endings.
 _ESCAPES = re.compile(r"\\[bfrtu]")
 
 
 def _may_hide(value: object) -> bool:
-    """False if no text in a value has a hidden character, which takes no look at single texts."""
+    """False if no text in a value has a hidden character; a quick check without looking at single texts."""
     try:
         text = msgspec.json.encode(value, enc_hook=_plain_number).decode()
     except UnicodeEncodeError:
-        # Half of a pair of surrogates.
+        # Half of a surrogate pair.
         return True
     return _ESCAPES.search(text) is not None or any(map(is_hidden, set(text)))
 
 
 def _hidden_texts(value: object, at: str) -> Iterator[str]:
-    """The paths of texts with characters that a terminal would take for orders; lines may end."""
+    """The paths of texts with control characters that a terminal would execute; line endings are allowed."""
     if isinstance(value, str):
         if any(map(has_hidden, re.split(r"\r?\n", value))):
             yield at

@@ -1,4 +1,4 @@
-"""hunt.json: the worst path that a hunt has found, and what is left of it (`narrows/hunt/1`)."""
+"""hunt.json: the worst path of a hunt, and its minimal form (`narrows/hunt/1`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMAT = "narrows/hunt/1"
 
 
 class Bound(Part, frozen=True, kw_only=True):
-    """A value that differs from path to path, and its bounds."""
+    """A value that varies between paths, and its bounds."""
 
     name: str
     about: str
@@ -26,22 +26,22 @@ class Bound(Part, frozen=True, kw_only=True):
 
 
 class Path(Part, frozen=True, kw_only=True):
-    """A path, and the value of the objective on it."""
+    """A path, and the objective's value on it."""
 
     value: Number
     words: str
-    #: The values of what is on the path, in words.
+    #: The values of the path's elements, in words.
     values: dict[str, str]
 
 
 class MinimalPath(Path, frozen=True, kw_only=True):
-    """A path without what its value does not need."""
+    """A path reduced to the elements that its value requires."""
 
     #: The value of each run.
     runs: list[Number]
-    #: The value that the scenario promises.
+    #: The value that the scenario asserts.
     promised: Number
-    #: The elements left out, and the number of changes that were tried.
+    #: The omitted elements, and the number of attempted changes.
     removed: list[str]
     tried: Count
     claim: str
@@ -58,7 +58,7 @@ class HuntRun(Part, frozen=True, kw_only=True):
 
 
 class HuntExpectation(Part, frozen=True, kw_only=True):
-    """An expectation of the minimal scenario, and what became of it."""
+    """An expectation of the minimal scenario, and its outcome."""
 
     text: str
     outcome: str
@@ -80,7 +80,7 @@ class Replay(Part, frozen=True, kw_only=True):
 
 
 class HuntReport(Part, frozen=True, kw_only=True):
-    """The worst path that a hunt has found, and what is left of it."""
+    """The worst path of a hunt, and its minimal form."""
 
     format: str
     #: The identity of the search.
@@ -108,5 +108,5 @@ class HuntReport(Part, frozen=True, kw_only=True):
 
 
 def read_hunt(document: dict[str, Any]) -> HuntReport:
-    """The hunt that a file has. Raises `DamagedError` if it does not fit its definition."""
+    """Reads the hunt from a file. Raises `DamagedError` if it does not fit its definition."""
     return from_data({"evaluations": 0, "searched_s": 0.0, **document}, HuntReport)

@@ -46,7 +46,7 @@ class LabExperiment(Part, frozen=True, kw_only=True):
     verdicts: dict[str, Count]
     narrows: str | None
     kernel: dict[str, Any]
-    #: The findings of its campaign's report, where nothing was published.
+    #: The findings of its campaign's report, if nothing was published.
     answer: list[str] | UnsetType = UNSET
 
     @property
@@ -56,7 +56,7 @@ class LabExperiment(Part, frozen=True, kw_only=True):
 
 
 class ColumnMetric(Quantity, frozen=True, kw_only=True):
-    """The metric of a column; only a quantity where no campaign has the metric."""
+    """The metric of a column; only a quantity if no campaign has the metric."""
 
     better: str | UnsetType | None = UNSET
     scope: str | UnsetType = UNSET
@@ -76,14 +76,14 @@ class LabCell(Part, frozen=True, kw_only=True):
     ours: Number | None
     #: The values of our runs.
     runs: list[Number]
-    #: Runs in which what is timed never happened.
+    #: Runs in which the timed event never happened.
     never: Count
-    #: Why we have no value.
+    #: The reason if we have no value.
     why: str | None
     #: Names of our records.
     records: list[str]
     theirs: Number | None
-    #: Lines of the published table that the value comes from, and their smallest and largest value.
+    #: Lines of the published table that supply the value, and their smallest and largest value.
     lines: Count
     spread: tuple[Number, Number] | None
     #: Why the published value is not a measurement.
@@ -96,7 +96,7 @@ class LabCell(Part, frozen=True, kw_only=True):
 
 
 class Accuracy(Part, frozen=True, kw_only=True):
-    """Errors and order of the cells that were compared."""
+    """Errors and order of the compared cells."""
 
     cells: Count
     artefacts: Count
@@ -138,7 +138,7 @@ class ColumnFindings(Part, frozen=True, kw_only=True):
 
 
 class LabColumn(Part, frozen=True, kw_only=True):
-    """One of our metrics, and the published values that it is compared with."""
+    """One of our metrics, and the published values to compare it with."""
 
     name: str
     label: str
@@ -162,7 +162,7 @@ class Sides(Part, frozen=True, kw_only=True):
 
 
 class StatementOutcome(Part, frozen=True, kw_only=True):
-    """Whether a statement of the original holds there and here."""
+    """Whether a statement of the original holds in the original and here."""
 
     says: str
     column: str
@@ -187,14 +187,14 @@ class AccuracyLimit(Part, frozen=True, kw_only=True):
 
 
 class RankedSchemes(Part, frozen=True, kw_only=True):
-    """The schemes whose order counts, and why."""
+    """The schemes whose order counts, with the reason."""
 
     among: list[str]
     why: str | None
 
 
 class NoMeasurements(Part, frozen=True, kw_only=True):
-    """Published values that are no measurements."""
+    """Published values that are not measurements."""
 
     column: str
     where: dict[str, list[str]]
@@ -202,12 +202,12 @@ class NoMeasurements(Part, frozen=True, kw_only=True):
 
 
 class LabFigure(Part, frozen=True, kw_only=True, omit_defaults=False):
-    """A figure of a report: its file below the folder of the run, or why it could not be drawn."""
+    """A figure of a report: its file below the folder of the run, or the reason why it could not be drawn."""
 
     title: str
     caption: str
     file: str | None
-    #: The column whose values it shows, or the task that it belongs to.
+    #: The column whose values it shows, or its task.
     column: str | None = None
     task: str | None = None
     problem: str | None = None
@@ -222,7 +222,7 @@ class LabReport(Part, frozen=True, kw_only=True):
     question: str
     source: str | None
     where: str
-    #: How quick runs differ, if these were some.
+    #: How quick runs differ; null for full runs.
     quick: str | None
     folder: str
     experiments: list[LabExperiment]
@@ -241,7 +241,7 @@ class LabReport(Part, frozen=True, kw_only=True):
 
     @property
     def has_published(self) -> bool:
-        """True if there are published values beside those that were measured."""
+        """True if there are published values beside the measured ones."""
         return any(column.all.cells for column in self.columns)
 
     @property

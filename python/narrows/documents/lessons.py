@@ -16,7 +16,7 @@ class Mark(Part, frozen=True, kw_only=True):
     question: str
     ask: str
     answer: str | None
-    #: The right answer; null unless it is revealed, as `explain` is empty.
+    #: The right answer; null unless it is revealed. `explain` is then empty as well.
     right: str | None
     unit: str | None
     outcome: str
@@ -43,7 +43,7 @@ class Student(Part, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Unmarked(Part, frozen=True, kw_only=True):
-    """A student who could not be marked, and why."""
+    """A student who could not be marked, with the reason."""
 
     folder: str
     problem: str
@@ -69,14 +69,14 @@ class Place(Part, frozen=True, kw_only=True):
     score: Number
     won: Count
     failed: Count
-    #: On each path the power and the rank; absent where students may not see them.
+    #: On each path the power and the rank; absent if students may not see them.
     values: list[Number | None] | UnsetType = UNSET
     ranks: list[Number] | UnsetType = UNSET
     problems: list[str]
 
     @property
     def powers(self) -> list[float | None]:
-        """The power on each path that may be seen."""
+        """The power on each path that students may see."""
         return [] if self.values is UNSET else self.values
 
 
@@ -90,5 +90,5 @@ class Contest(Part, frozen=True, kw_only=True):
 
     @property
     def shown_paths(self) -> list[str]:
-        """The paths whose values may be seen."""
+        """The paths whose values students may see."""
         return [] if self.ranking[0].values is UNSET else self.paths

@@ -19,14 +19,14 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 @dataclass(frozen=True)
 class Format:
-    """A public document: its format, where it is found, and its definition."""
+    """A public document: its format, its location, and its definition."""
 
     name: str
     found: str
     definition: type[Part]
 
 
-#: By the names that `narrows schema --document` takes.
+#: By the names for `narrows schema --document`.
 FORMATS = {
     "results": Format(results.FORMAT, "`results.json`", results.Results),
     "comparison": Format(comparison.FORMAT, "`narrows compare DIR --json`", comparison.Comparison),
@@ -43,7 +43,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def schema_text(name: str) -> str:
-    """The JSON Schema of a document as a file has it."""
+    """The JSON Schema of a document, in the form of its file."""
     return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -66,7 +66,7 @@ def write(folder: Path, guide: Path) -> None:
 
 
 def with_formats(page: str) -> str:
-    """A page with the table of formats as it is now."""
+    """A page with its table of formats updated."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{formats_table()}\n{END}{after}"

@@ -13,7 +13,7 @@ ALL = "all"
 
 
 class Quantity(Part, frozen=True, kw_only=True):
-    """A quantity that has values, and how people see them."""
+    """A quantity that has values, and its display."""
 
     name: str
     label: str
@@ -29,28 +29,27 @@ class Quantity(Part, frozen=True, kw_only=True):
 
 
 class Metric(Quantity, frozen=True, kw_only=True):
-    """A metric of flows, or of links too."""
+    """A metric of flows, and possibly of links."""
 
-    #: `higher`, `lower`, or nothing where neither is better.
+    #: `higher`, `lower`, or null if neither is better.
     better: str | None
     scope: str
     links: bool
-    #: Of times of what need not happen: the metric that is 0 in runs in which it did not.
+    #: For times of an event that need not happen: the metric that is 0 in runs in which it did not.
     happened: str | None
     definition: str
-    #: For a metric of the user's own, the SHA-256 of the file that it comes from, null for a function of a
-    #: program.
+    #: For a user-defined metric, the SHA-256 of its file, null for a function of a program.
     own: str | UnsetType | None = UNSET
     source: str | None
 
     @property
     def is_own(self) -> bool:
-        """True if it is of the user's own."""
+        """True if it is user-defined."""
         return self.own is not UNSET
 
 
 class Column(Part, frozen=True, kw_only=True):
-    """A column that sets rows apart: a key of the matrix, or a parameter."""
+    """A column that distinguishes rows: a key of the matrix, or a parameter."""
 
     name: str
     label: str
@@ -75,7 +74,7 @@ class Row(Part, frozen=True, kw_only=True):
     plane: str | None
     #: The scheme without the values of a matrix.
     base: str = field(name="scheme")
-    #: The row of the tables that it belongs to.
+    #: Its row in the tables.
     scheme: str = field(name="row")
     run: Count
     seed: Integer | None
@@ -121,14 +120,15 @@ class Statistics(Part, frozen=True, kw_only=True):
 
     mean: Number | None
     median: Number | None
-    #: Absent where the metric is the time of something that need not happen, as `identical` is.
+    #: Absent, like `identical`, if the metric is the time of an event that need not happen.
     min: Number | None = None
     max: Number | None = None
     #: The 95 % interval of the median; null below 6 runs and where all runs are identical.
     ci95: tuple[Number, Number] | None
     identical: bool | None = None
     n: Count
-    #: Of such times: runs in which it happened, of those that could tell, and their share.
+    #: For such times: the number of runs in which the event happened, of those in which this is known, and
+    #: the share.
     happened: Count | None = None
     of: Count | None = None
     share: Number | None = None
@@ -201,7 +201,7 @@ class Results(Part, frozen=True, kw_only=True):
     metrics: list[Metric]
     columns: list[Column] = field(default_factory=list)
     rows: list[Row]
-    #: The digest of each record that was measured, by the names of cells.
+    #: The digest of each measured record, by cell name.
     digests: dict[str, str]
     summary: list[SummaryLine]
     skipped: list[Skipped]
@@ -216,7 +216,7 @@ NO_RESULTS = Results(
 )
 
 
-# -- what the core measures of one record ----------------------------------------------------------
+# -- measurements of one record by the core ---------------------------------------------------------
 
 
 class MeasuredFlow(Part, frozen=True, kw_only=True):
@@ -227,7 +227,7 @@ class MeasuredFlow(Part, frozen=True, kw_only=True):
     scheme: str | None
     metrics: dict[str, Number | None]
     background: bool = False
-    #: Of metrics of the user's own.
+    #: The values of user-defined metrics.
     absent: dict[str, str] | None = None
 
 
@@ -252,7 +252,7 @@ class Measured(Part, frozen=True, kw_only=True):
     span_ns: Integer | None = None
     flows: list[MeasuredFlow]
     links: list[MeasuredLink] = field(default_factory=list)
-    #: By flow and metric, why it has no value.
+    #: By flow and metric, the reason why it has no value.
     absent: dict[str, dict[str, str]]
 
 
@@ -270,7 +270,7 @@ _LACKING: dict[str, dict[str, Any]] = {
 
 
 def read_results(document: dict[str, Any]) -> Results:
-    """The results that a file has. Raises `DamagedError` if they do not fit their definition."""
+    """Reads the results from a file. Raises `DamagedError` if they do not fit their definition."""
     for name, lacking in {**_LACKING, "link_summary": {}}.items():
         listed = document.get(name)
         for part in listed if isinstance(listed, list) else ():

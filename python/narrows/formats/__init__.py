@@ -1,9 +1,10 @@
 """Files of other tools: exports of campaigns, and imports of their measurements as campaigns.
 
 A format is one module and one line here. An export (`narrows/formats/exports/NAME.py`) has
-`export_campaign(folder, target, say, version)`; most use `narrows.formats.cells.export_cells` and only say
-how one cell is written. An import (`narrows/formats/imports/NAME.py`) has `read(files, scheme)`, which
-gives `narrows.formats.runs.MeasuredRun`s, and `PATTERNS`, the names of its files in folders."""
+`export_campaign(folder, target, say, version)`; most use `narrows.formats.cells.export_cells` and only define
+how to write one cell. An import (`narrows/formats/imports/NAME.py`) has `read(files, scheme)`, which returns
+`narrows.formats.runs.MeasuredRun`s, and `PATTERNS`, the names of its files in folders.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     Cell = dict[str, Any]
 
-#: Exports, with what is written for whom.
+#: Exports, each with its output and audience.
 EXPORTS = {
     "csv": "every table of every run as comma-separated values",
     "flent": "one .flent.gz per run, for flent's plots",
@@ -28,7 +29,7 @@ EXPORTS = {
     "qlog-0.3": "the same as qlog 0.3, the newest version that some releases of qvis read",
 }
 
-#: Imports, with what is read.
+#: Imports, each with its input.
 IMPORTS = {
     "qlog": "qlog files of any QUIC stack",
     "ss": "logs of repeated 'ss -tin'",
@@ -54,9 +55,9 @@ def module_name(kind: str, name: str) -> str:
 
 def export(folder: Path, form: str, target: Path, say: Callable[[str], None] | None = None) -> list[Cell]:
     """Writes the campaign in `folder` for other tools, as one of `EXPORTS`, into the new or empty folder
-    `target`; gives facts about each cell that was written, its `files` among them.
+    `target`; returns facts about each cell that was written, including its `files`.
 
-    Raises `UsageError` for a format that is none, `DataError` where a record is damaged or has no packets.
+    Raises `UsageError` for an unknown format, `DataError` if a record is damaged or has no packets.
     """
     import importlib
 
@@ -82,11 +83,11 @@ def import_files(
     argv: list[str] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> ImportedRuns:
-    """Makes a campaign of what one of `IMPORTS` measured. `files` may be folders; `scheme` names the scheme
-    where the files shall not; `choice` selects connections of captures; without `target` the campaign goes
-    under results/.
+    """Makes a campaign from measurements in one of the formats `IMPORTS`. `files` may be folders; `scheme`
+    overrides the names in the files; `choice` selects connections of captures; without `target` the campaign
+    goes under results/.
 
-    Raises `DataError` where a file is damaged or of another kind.
+    Raises `DataError` if a file is damaged or of another kind.
     """
     import importlib
 

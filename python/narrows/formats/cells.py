@@ -1,4 +1,4 @@
-"""Exports that write each cell by itself."""
+"""Exports that write each cell separately."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from narrows.filled import fill
 from narrows.progress import progress
 
 Json = dict[str, Any]
-#: Time zero of runs that depend on no clock (2000-01-01), since 1970.
+#: Time zero (since 1970) of runs that depend on no clock: 2000-01-01.
 SIMULATED_NS = 946_684_800 * 1_000_000_000
 
 
@@ -42,7 +42,7 @@ class CellToExport:
 
     @property
     def base_ns(self) -> int:
-        """Its time zero, in ns since 1970: when it started, or 2000-01-01 if no clock was involved."""
+        """Its time zero, in ns since 1970: its start, or 2000-01-01 if no clock was involved."""
         started = self.record.get("started_at")
         if not started:
             return SIMULATED_NS
@@ -74,10 +74,10 @@ def export_cells(
     write: Callable[[CellToExport, Path], Json],
     finish: Callable[[list[CellToExport], Path], None] | None = None,
 ) -> list[Json]:
-    """Writes every finished cell with `write` (which gets the folder to write into, and gives facts about
-    what it wrote) and then what is about all of them with `finish`. The folder `target` is there when all is.
+    """Writes every finished cell with `write` (which receives the output folder, and returns facts about the
+    output) and then the files about all cells with `finish`. The folder `target` appears when it is complete.
 
-    Raises `DataError` where a record is damaged or is not the one that was noted.
+    Raises `DataError` if a record is damaged or does not match its digest.
     """
     entries = [entry for entry in folder.cells if entry.is_finished]
     if not entries:
@@ -91,7 +91,8 @@ def export_cells(
     with fill(target, last=entries[-1].id) as partial:
         cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry.id))) for entry in entries]
         written: list[Json] = []
-        # The core writes without holding Python's lock, so threads use all cores; a few, for the memory.
+        # The core releases Python's lock while writing, so threads use all cores; only a few, to limit
+        # memory.
         with progress("writing", len(cells)) as bar, ThreadPoolExecutor(max_workers=2) as pool:
             for facts in pool.map(lambda cell: one(cell, partial), cells):
                 written.append(facts)
@@ -103,7 +104,7 @@ def export_cells(
 
 @contextmanager
 def raise_as_data_errors() -> Iterator[None]:
-    """Errors of the core as errors that the user sees."""
+    """Turns errors of the core into errors that users see."""
     try:
         yield
     except ValueError as error:
@@ -119,6 +120,6 @@ def _record(cell: Path) -> Json:
 
 
 def load_json(text: str) -> Json:
-    """The counts that the core gives."""
+    """Parses the counts that the core returns."""
     content: Json = json.loads(text)
     return content

@@ -1,4 +1,4 @@
-"""Measurements of other tools as campaigns: records, results, and everything that reads them."""
+"""Measurements of other tools as campaigns: records and results for all commands."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ from narrows.scenario.slugs import slug_of
 
 @dataclass(frozen=True)
 class ImportedRuns(Imported):
-    """A campaign of runs of another tool, with the parts of its files that were not read, over all runs."""
+    """A campaign of another tool's runs, with the parts of its files that were not read, summed over all
+    runs.
+    """
 
     unread: tuple[Unread, ...] = ()
 
 
 def sum_unread(parts: Iterable[Unread]) -> list[Unread]:
-    """The parts with equal kinds as one each, in the order in which the kinds first appear; what matters once
-    does so in the sum."""
+    """Sums the parts of equal kind, in the order in which the kinds first appear; a kind that matters in one
+    part matters in the sum.
+    """
     sums: dict[str, Unread] = {}
     for part in parts:
         before = sums.get(part.kind, Unread(part.kind, 0))
@@ -40,7 +43,7 @@ def sum_unread(parts: Iterable[Unread]) -> list[Unread]:
 
 
 def describe_unread(parts: Iterable[Unread]) -> list[str]:
-    """Sentences about parts that were not read: those that matter first; none if all was read."""
+    """Sentences about parts that were not read, the important ones first; none if everything was read."""
     parts = sum_unread(parts)
     matter = [part for part in parts if part.matters]
     rest = [part for part in parts if not part.matters]
@@ -57,7 +60,9 @@ def _list_files(parts: list[Unread]) -> str:
 
 
 def _unread_reasons(run: MeasuredRun) -> list[dict[str, str]]:
-    """Reasons of a run for what was not read: degraded where its numbers rest on a part."""
+    """Reasons of a run for unread parts: degraded if its numbers rest on the rest of the file for lack of
+    them.
+    """
     return [
         note("partly_read" if matters else "unread", sentence, "degraded" if matters else "note")
         for matters in (True, False)
@@ -66,7 +71,7 @@ def _unread_reasons(run: MeasuredRun) -> list[dict[str, str]]:
 
 
 def files_of(given: list[Path], patterns: tuple[str, ...], tool: str) -> list[Path]:
-    """The files to read: those that were named, and in folders all with a name of the format."""
+    """The files to read: the named ones, and in folders all with a name of the format."""
     paths: list[Path] = []
     for path in given:
         if path.is_dir():
@@ -85,7 +90,7 @@ def files_of(given: list[Path], patterns: tuple[str, ...], tool: str) -> list[Pa
 
 
 def name_of(tool: str, files: list[Path]) -> str:
-    """The name of a campaign that is made of these files."""
+    """The name of a campaign made from these files."""
     first = files[0]
     title = first.resolve().parent.name if len(files) > 1 else first.name.partition(".")[0]
     return slug_of(f"{tool}-{title}") or tool
@@ -100,8 +105,9 @@ def import_runs(
     argv: list[str],
     say: Callable[[str], None] | None = None,
 ) -> ImportedRuns:
-    """Makes a campaign of the runs in the folder `target`, which must be new or empty. Its files and parts of
-    them that were not read are named with `say`."""
+    """Makes a campaign of the runs in the folder `target`, which must be new or empty. `say` receives its
+    files and their unread parts.
+    """
     if not runs:
         raise DataError("the files hold no run that could be imported")
     schemes = [f"{tool}:{run.scheme}" for run in runs]
@@ -157,7 +163,7 @@ def _write(tool: str, run: MeasuredRun, entry: CellEntry, target: Path) -> None:
 
 
 def _document(tool: str, run: MeasuredRun, entry: CellEntry, both: bool) -> dict[str, Any]:
-    """run.json but for what follows from the packets or bins."""
+    """run.json without the members that follow from the packets or bins."""
     starts = {each.flow: int(each.time_ns[0]) for each in run.progress if len(each.time_ns)}
     flows = [
         {

@@ -1,8 +1,9 @@
 """The output of importers: runs of other tools, as columns.
 
-A tool that saw packets at both ends yields `Packets`: each packet with its time of sending and of arrival.
-A tool that saw one end yields `Progress`: how many bytes of each flow were sent and acknowledged by when.
-Either may come with `States`, samples of the sender."""
+A tool that saw packets at both ends yields `Packets`: each packet with its time of sending and of arrival. A
+tool that saw one end yields `Progress`: the bytes of each flow that were sent and acknowledged by a given
+time. Either may come with `States`, samples of the sender.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Words at the end of names of files: which end, which flow, which run.
+#: Words at the end of file names that state the end, the flow or the run.
 _ENDING = re.compile(
     r"([-_.](sender|receiver|client|server|flow[0-9]+|r?[0-9]+|run[-_]?[0-9]+))+$", re.IGNORECASE
 )
@@ -22,26 +23,26 @@ _ENDING = re.compile(
 Floats = NDArray[np.float64]
 Times = NDArray[np.int64]
 
-#: The values of a run of which one end was measured.
+#: The member `ends` of a run that was measured at one end.
 ONE_END = (
     "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and"
     " one-way delays are not known."
 )
-#: In `arrived_ns`: the packet did not arrive.
+#: Value of `arrived_ns` for a packet that did not arrive.
 NEVER = np.iinfo(np.int64).min
 #: Width of bins, unless a tool measured in wider ones.
 BIN_NS = 100_000_000
-#: Bytes of a full packet, by which packets are counted where only bytes are known.
+#: Bytes of a full packet, used to count packets when only bytes are known.
 PACKET = 1500
-#: More bytes of one bin than this are not believed.
+#: A bin with more bytes is considered an error.
 MOST_BYTES = 1 << 50
-#: Most bins of a flow; longer measurements have wider ones.
+#: Maximum number of bins of a flow; longer measurements have wider bins.
 MOST_BINS = 100_000
-#: Most flows of a run: their numbers have 16 bits.
+#: Maximum number of flows of a run: their numbers have 16 bits.
 MOST_FLOWS = 65_535
-#: Most samples of the states that are kept of a flow.
+#: Maximum number of state samples kept per flow.
 MOST_STATES = 20_000
-#: Columns of states, all as floats with NaN for what is not known: `states.parquet` in docs/guide/records.md.
+#: Columns of states, all as floats with NaN for unknown values: `states.parquet` in docs/guide/records.md.
 STATES = (
     "cwnd_bytes", "ssthresh_bytes", "pacing_bps", "rtt_ns", "srtt_ns", "min_rtt_ns", "inflight_bytes",
     "delivered_bytes", "delivery_rate_bps", "retransmitted_bytes", "lost_packets",
@@ -55,11 +56,11 @@ class Flow:
     number: int
     #: Name of the scheme, without the tool.
     scheme: str
-    #: Facts that are shown beside it.
+    #: Facts shown beside it.
     label: str = ""
-    #: `forward` or `backward`: which of the two ways of the path its data went.
+    #: `forward` or `backward`: the direction of its data on the path.
     direction: str = "forward"
-    #: The tool's own facts about it, kept in run.json.
+    #: The tool's facts about it, kept in run.json.
     facts: dict[str, Any] = field(default_factory=dict)
     #: Counters of the sender and the receiver, as in run.json.
     sender: dict[str, int] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Flow:
 
 @dataclass
 class Progress:
-    """Bytes of one flow by time, both growing: at `time_ns` so many were sent, so many had arrived."""
+    """Cumulative bytes of one flow over time: the bytes sent and the bytes arrived at `time_ns`."""
 
     flow: int
     time_ns: Times
@@ -82,10 +83,10 @@ class Progress:
 class Unread:
     """Parts of a file of one kind that an importer did not read."""
 
-    #: A plural noun phrase that can stand before a number in brackets: "fragments without ports".
+    #: A plural noun phrase that can precede a number in brackets: "fragments without ports".
     kind: str
     count: int
-    #: True if the numbers of the run rest on a part of the file for lack of these.
+    #: True if the run's numbers rest on a part of the file because these parts are missing.
     matters: bool = False
 
 
@@ -97,7 +98,7 @@ class MeasuredRun:
     scheme: str
     files: list[Path]
     flows: list[Flow]
-    #: Packets with data and those back, as columns; times share one base.
+    #: Data packets and those in the opposite direction, as columns; all times share one base.
     data: dict[str, Any] | None = None
     back: dict[str, Any] | None = None
     progress: list[Progress] = field(default_factory=list)
@@ -111,7 +112,7 @@ class MeasuredRun:
     unread: list[Unread] = field(default_factory=list)
     #: Facts about the measurement, kept in run.json.
     facts: dict[str, Any] = field(default_factory=dict)
-    #: Fixed delay of each direction, where the tool says it; the rest of each delay is queueing then.
+    #: Fixed delay of each direction, if the tool states it; the rest of each delay is then queueing.
     propagation_ns: dict[str, int] = field(default_factory=dict)
     #: The limits of a run that was measured at one end.
     limits: str = ONE_END
@@ -120,7 +121,7 @@ class MeasuredRun:
 
 
 def scheme_of(file: Path) -> str:
-    """The scheme that the name of a file tells: of `cubic-r2-sender.pcapng` and `cubic_run3.json` cubic."""
+    """The scheme in the name of a file: cubic for `cubic-r2-sender.pcapng` and `cubic_run3.json`."""
     stem = file.name.partition(".")[0]
     return _ENDING.sub("", stem) or stem
 
@@ -131,7 +132,7 @@ def note(code: str, text: str, severity: str = "note") -> dict[str, str]:
 
 
 def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
-    """The bins of `bins.parquet`, from the bytes by time; between two times bytes go evenly."""
+    """The bins of `bins.parquet`, from bytes over time; between two times, bytes are spread evenly."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("flow", "backward", "bin_ns", "sent_bytes", "arrived_bytes", "first", "last")
     }
@@ -139,7 +140,7 @@ def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
         last = int(item.time_ns[-1]) if len(item.time_ns) else 0
         count = max(1, -(-last // width))
         edges = np.arange(count + 1, dtype=np.int64) * width
-        # Rounded where they are cumulative, so that no byte is lost.
+        # The cumulative values are rounded, so that no byte is lost.
         parts = [
             np.diff(np.round(np.interp(edges, item.time_ns, total))).clip(0, MOST_BYTES).astype(np.uint64)
             for total in (item.sent_bytes, item.arrived_bytes)
@@ -156,7 +157,7 @@ def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
         columns["last"].append(np.clip(end, edges[:-1], edges[1:] - 1).astype(np.uint64))
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
     packets = {name: (whole[f"{name}_bytes"] + (PACKET - 1)) // PACKET for name in ("sent", "arrived")}
-    # Arrived data was sent: a tool may count the one later than the other.
+    # Arrived data was sent before: a tool may count the sending later than the arrival.
     late = np.maximum(whole["sent_bytes"], whole["arrived_bytes"])
     return {
         "flow": whole["flow"],
@@ -183,7 +184,7 @@ def states_of(flow: int, time_ns: Times, **columns: Floats) -> dict[str, Any]:
 
 
 def join_columns(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Columns of several flows one after the other."""
+    """Concatenates the columns of several flows."""
     if not parts:
         return None
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

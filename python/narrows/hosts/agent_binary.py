@@ -1,6 +1,6 @@
-"""The agent's binary, as it can be sent to another host: its architecture, and a copy of it without symbols.
+"""The agent's binary for another host: its architecture, and a stripped copy.
 
-A statically linked agent, as `make build` makes it where the C library allows, runs on any Linux of its
+A statically linked agent, which `make build` makes if the C library allows it, runs on any Linux of its
 architecture.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from narrows.errors import DataError, UnavailableError, reason
 from narrows.files import home_folder, open_regular
 
-#: e_machine of ELF files, by what `uname -m` says (elf.h).
+#: e_machine of ELF files, by the output of `uname -m` (elf.h).
 _MACHINES = {
     3: ("i386", "i486", "i586", "i686"),
     21: ("ppc64le", "ppc64"),
@@ -32,18 +32,18 @@ _MACHINES = {
     258: ("loongarch64",),
 }
 _PT_INTERP = 3
-#: The names of what travels.
+#: The names of copied binaries.
 AGENT, LOADER = "narrows-agent", "narrows-bpf"
 
 
 @dataclass(frozen=True)
 class Program:
-    """An agent that can be sent."""
+    """An agent binary that can be copied."""
 
     path: Path
     sha256: str
     size: int
-    #: Names by which `uname -m` may call the machines that it runs on.
+    #: Names of compatible machines in the output of `uname -m`.
     machines: tuple[str, ...]
     #: True if it needs no libraries of the host.
     static: bool
@@ -69,7 +69,7 @@ def examine(path: Path) -> Program:
 
 
 def _header(path: Path, head: bytes) -> tuple[int, bool]:
-    """Architecture, and whether no loader of libraries is asked for."""
+    """The architecture, and whether a dynamic loader is requested."""
     if len(head) < 64 or head[:4] != b"\x7fELF" or head[4] not in (1, 2) or head[5] not in (1, 2):
         raise DataError(f"{path} is not a Linux program; name a narrows-agent with --agent")
     order = "<" if head[5] == 1 else ">"
@@ -87,15 +87,15 @@ def _header(path: Path, head: bytes) -> tuple[int, bool]:
 
 
 def strip_symbols(original: Program) -> Program:
-    """A program without symbols and tables for debuggers, which are most of a fresh build; kept in the
-    cache folder of Narrows.
+    """A program without symbols and debugging tables, which are most of a fresh build; kept in the cache
+    folder of Narrows.
 
-    The program itself, if `strip` does not exist or others may write into that folder.
+    The unchanged program, if `strip` does not exist or others may write into that folder.
     """
     strip = shutil.which("strip") or shutil.which("llvm-strip")
     if strip is None:
         return original
-    # Not the folder that other hosts, or this one as another host, keep agents in.
+    # Not the folder in which agents are kept by other hosts, or by this one when it is another's remote host.
     folder = cache_folder() / "stripped" / original.path.name
     kept = folder / original.sha256
     try:
@@ -111,7 +111,7 @@ def strip_symbols(original: Program) -> Program:
             [strip, "--strip-all", "-o", new, original.path], capture_output=True, timeout=120, check=False
         )
         if done.returncode != 0:
-            # A program of another architecture, which this one does not know.
+            # A program of another architecture, which the local `strip` does not support.
             new.unlink(missing_ok=True)
             return original
         new.chmod(0o755)
@@ -123,7 +123,9 @@ def strip_symbols(original: Program) -> Program:
 
 
 def _is_private(folder: Path) -> bool:
-    """True if only root and this user may write into a local folder, as `private_script` checks remotely."""
+    """True if only root and this user may write into a local folder; `private_script` checks the same
+    remotely.
+    """
     folder = folder.resolve()
     for place in (folder, *folder.parents):
         facts = place.stat()
@@ -136,7 +138,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _forget_others(folder: Path, kept: Path) -> None:
-    """Removes what was kept of earlier builds."""
+    """Removes copies of earlier builds."""
     for other in folder.iterdir():
         if other != kept:
             with contextlib.suppress(OSError):
@@ -144,13 +146,13 @@ def _forget_others(folder: Path, kept: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Our folder for what can be made again."""
+    """Our folder for reproducible files."""
     base = os.environ.get("XDG_CACHE_HOME")
     return Path(base if base and base.startswith("/") else home_folder() / ".cache") / "narrows"
 
 
 def fitting(program: Program, machine: str, host: str) -> None:
-    """Refuses a program that cannot run there."""
+    """Raises if a program cannot run there."""
     if program.runs_on(machine):
         return
     raise UnavailableError(
@@ -160,5 +162,5 @@ def fitting(program: Program, machine: str, host: str) -> None:
 
 
 def wire_size(program: Program) -> str:
-    """Its size, for people."""
+    """Its size on the wire, in words."""
     return f"{program.size / 1e6:.1f} MB"

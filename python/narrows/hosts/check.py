@@ -20,12 +20,11 @@ from narrows.hosts.ssh import Ssh
 from narrows.scenario.real_path import PORTS
 
 FORMAT = "narrows/hosts-check/1"
-#: Outcomes of a row: fine; works with a drawback; a run between the hosts would not work.
+#: Outcomes of a row: works; works with a drawback; a run between the hosts would not work.
 OK, NOTE, NO = "ok", "note", "no"
-#: A tunnel adds its own header to packets of 1500 bytes, but video and TCP live with less: RFC 8200's
-#: minimum.
+#: A tunnel adds its header to packets of 1500 bytes, but video and TCP work with less: RFC 8200's minimum.
 _SMALL_MTU = 1280
-#: A clock with a larger estimated error deserves a remark about one-way delays.
+#: A clock with a larger estimated error causes a remark about one-way delays.
 _GOOD_CLOCK_NS = 10_000_000
 _GOOD_SOURCES = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 _RIGHTS = {ROOT: "root", SUDO: "root by sudo without a password"}
@@ -33,7 +32,7 @@ _RIGHTS = {ROOT: "root", SUDO: "root by sudo without a password"}
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that was looked at: here, there, or between both."""
+    """One check: here, there, or between both."""
 
     name: str
     state: str
@@ -48,7 +47,7 @@ class CheckOptions:
     """The options of the command."""
 
     ports: tuple[int, ...] = PORTS
-    #: The other host's address for datagrams, and ours as it shall use it.
+    #: The other host's address for datagrams, and ours from its point of view.
     address: str | None = None
     our_address: str | None = None
     agent: Path | None = None
@@ -58,7 +57,7 @@ class CheckOptions:
 
 @dataclass
 class Report:
-    """Everything found out about one host."""
+    """All findings about one host."""
 
     host: str
     rows: list[Row] = field(default_factory=list)
@@ -84,7 +83,7 @@ class Report:
 def check(host: str, options: CheckOptions, ssh: list[str], say: Callable[[str], None]) -> Report:
     """Examines a host. `say` receives the current step.
 
-    An obstacle to all further checks (no login, another architecture) is a row too, so that a table of
+    An obstacle to all further checks (no login, another architecture) is also a row, so that a table of
     several hosts is complete.
     """
     report = Report(host)
@@ -258,7 +257,7 @@ def _try_settings(
     theirs: HostFacts,
     say: Callable[[str], None],
 ) -> list[Row]:
-    """Tries the changes of settings that runs would make, and that they can be undone."""
+    """Tries the changes of settings that runs would make, and their restoration."""
     columns = []
     state = OK
     remedies = []
@@ -291,8 +290,9 @@ def _try_settings(
 
 
 def their_address(connection: Ssh, deployment: Deployment, wished: str | None) -> str:
-    """The other host's address for datagrams: the one that was named, the one that ssh connects to, or the
-    one that it has itself where ssh goes through another host."""
+    """The other host's address for datagrams: the named one, the one that ssh connects to, or the host's own
+    if ssh goes through another host.
+    """
     configuration = connection.configuration()
     jumps = any(configuration.get(key, "none") != "none" for key in ("proxyjump", "proxycommand"))
     own = deployment.connection[2] if len(deployment.connection) == 4 else None
@@ -305,7 +305,7 @@ def their_address(connection: Ssh, deployment: Deployment, wished: str | None) -
             f" {connection.host} with --address"
         ) from None
     addresses = [str(entry[4][0]).partition("%")[0] for entry in pairs]
-    # The one that ssh itself came to, if a name has several.
+    # The address that ssh reached, if a name has several.
     return own if own in addresses and own is not None else addresses[0]
 
 
@@ -323,7 +323,7 @@ def _way(
     }
     rows = [_addresses(path), *(_port(port) for port in path.ports), _verdict(report.host, path)]
     if path.rtt_ns is not None and path.offset_ns is not None:
-        # Half of the round trip, because its division between the directions is unknown.
+        # Half of the round trip, because its split between the directions is unknown.
         bound = path.rtt_ns // 2
         rows.append(Row("round trip", OK, "", f"{_duration(path.rtt_ns)} at least"))
         ahead = "ahead of" if path.offset_ns >= 0 else "behind"

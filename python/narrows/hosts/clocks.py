@@ -1,8 +1,8 @@
-"""Facts of two hosts about their clocks, beside the tunnel's measurement of their offset.
+"""Facts of two hosts about their clocks, to compare with the tunnel's measurement of their offset.
 
-Each host's agent prints which program disciplines its clock (chrony, systemd-timesyncd or another), the error
-that the program estimates, and how the kernel's clock relates to the oscillator. Where both clocks
-are kept, that says how far apart the oscillators are, by which the tunnel's answer can be checked.
+Each host's agent reports the program that disciplines its clock (chrony, systemd-timesyncd or another), the
+program's estimate of the error, and the relation of the kernel's clock to the oscillator. If both clocks are
+disciplined, the offset of the oscillators follows, which the tunnel's result can be compared with.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Deployment of the agent to another host: it is copied once into a cache folder of the remote user, under
 its hash.
 
-Beside it goes the program that loads congestion controls into the kernel, where there is one here. Nothing
-else is installed. Copies are verified each time before they are used, and lie where only root and the user
-may write, so that the verified program is the one that runs.
+The program that loads congestion controls into the kernel goes beside it, if it exists here. Nothing else is
+installed. Copies are verified before each use, and lie where only root and the user may write, so that the
+verified program is the one that runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HELLO = (
     ' echo "${SSH_CONNECTION:-}"; if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null;'
     " then echo yes; else echo no; fi"
 )
-#: Time that a copy may take: 10 MB in five minutes is 270 kbit/s.
+#: Time limit of a copy: 10 MB in five minutes is 270 kbit/s.
 _COPY_S = 300.0
 _EXIT_WRONG_HASH = 4
 
@@ -37,11 +37,11 @@ class Deployment:
     program: Program
     #: The folder of all copies there.
     folder: str
-    #: False if the agent was found there.
+    #: False if the agent already existed there.
     copied: bool
     machine: str
     ssh: Ssh
-    #: As the other host sees the connection: our address, our port, its address, its port.
+    #: The other host's view of the connection: our address, our port, its address, its port.
     connection: tuple[str, ...]
 
 
@@ -55,8 +55,9 @@ class _Hello:
 
 
 def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Deployment:
-    """Copies the agent to the other end of a connection, unless it has it already, with the loader of
-    programs for the kernel."""
+    """Copies the agent, with the loader of programs for the kernel, to the other end of a connection, unless
+    it already has them.
+    """
     hello = _hello(ssh, home)
     if agent is None:
         own = agent_binary.examine(find_agent())
@@ -65,7 +66,7 @@ def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Depl
     else:
         program = agent_binary.examine(agent)
         agent_binary.fitting(program, hello.machine, ssh.host)
-    # From here on where it really is: links on the way there are not followed again.
+    # From here on the resolved folder: links on the way are not followed again.
     folder = _private(ssh, f"{hello.folder}/{program.sha256}")
     copied = _bring(ssh, program, folder, AGENT)
     loader = (agent or find_agent()).with_name(LOADER)
@@ -116,8 +117,9 @@ def _hello(ssh: Ssh, folder: str | None) -> _Hello:
 
 
 def _private(ssh: Ssh, folder: str, make: bool = True) -> str:
-    """Where a folder there really is, which is made if need be; refused if others than root and the user may
-    write there."""
+    """The resolved path of a folder there, which is created if necessary; raises if others than root and the
+    user may write there.
+    """
     done = ssh.run(private_script(folder, make))
     lines = done.stdout.decode(errors="replace").splitlines()
     if done.returncode == EXIT_NOT_PRIVATE and len(lines) >= 2:
@@ -136,7 +138,7 @@ def _private(ssh: Ssh, folder: str, make: bool = True) -> str:
 
 
 def _bring(ssh: Ssh, program: Program, folder: str, name: str) -> bool:
-    """Copies a program into a folder there, unless it has a whole copy; returns whether it copied."""
+    """Copies a program into a folder there, unless it has a complete copy; returns whether it copied."""
     if _last_line(ssh.run(seek_script(folder, name)).stdout) == program.sha256:
         return False
     try:
@@ -176,7 +178,7 @@ def _last_line(said: bytes) -> str:
 def named_folder(text: str | None) -> str | None:
     """The argument of `--remote-folder`: absolute, or from the home folder there, with or without `~/`.
 
-    It must be a dedicated folder, which is removed by cleaning.
+    It must be a dedicated folder, because cleaning removes it.
     """
     if text is None:
         return None
@@ -191,8 +193,8 @@ def named_folder(text: str | None) -> str | None:
     return meant
 
 
-#: Prints the SHA-256 of the file $f. (Scripts contain no single quotes, line ends, backslashes or
-#: exclamation marks, which login shells understand differently.)
+#: Prints the SHA-256 of the file $f. (Scripts contain no single quotes, line ends, backslashes or exclamation
+#: marks, which login shells understand differently.)
 _HASH = (
     "{ if command -v sha256sum >/dev/null 2>&1; then sha256sum; elif command -v shasum >/dev/null 2>&1; then"
     " shasum -a 256; elif command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r; else echo none;"
@@ -201,16 +203,18 @@ _HASH = (
 )
 
 
-#: Exit code of `private_script` where others may write.
+#: Exit code of `private_script` if others may write.
 EXIT_NOT_PRIVATE = 5
 
 
 def private_script(folder: str, make: bool = True) -> str:
-    """Prints where a folder really is, if only root and the user may write into it or into any folder
-    above it; else the one that others may write into, and why. With `make`, the folder is made.
+    """Prints the resolved path of a folder, if only root and the user may write into it and into all folders
+    above it; otherwise the folder into which others may write, and the reason. With `make`, the folder is
+    created.
 
-    Files in such a folder are the user's own: they cannot be exchanged between a look at it and
-    its start. A folder above may be writable for all where only owners may remove things (sticky, as /tmp).
+    Files in such a folder belong to the user: nobody else can replace them between their verification and
+    their start. A folder above may be world-writable if only owners may remove files in it (sticky, like
+    /tmp).
     """
     place = quote(folder)
     begin = 'umask 077; mkdir -p "$d" || exit 3' if make else '[ -d "$d" ] || exit 0'
@@ -227,8 +231,9 @@ def private_script(folder: str, make: bool = True) -> str:
 
 
 def seek_script(folder: str, name: str) -> str:
-    """Prints the hash of the copy of that name in a folder, or `absent`; only what belongs to root or the
-    user, and that no other user may write, is such a copy."""
+    """Prints the hash of the copy of that name in a folder, or `absent`; only a file that belongs to root or
+    the user, and that no other user may write, counts as a copy.
+    """
     place = quote(f"{folder}/{name}")
     return (
         f'f={place}; set -f; set -- $(ls -ldn "$f" 2>/dev/null);'
@@ -238,7 +243,7 @@ def seek_script(folder: str, name: str) -> str:
 
 
 def put_script(folder: str, name: str, sha256: str) -> str:
-    """Takes a program from standard input into a folder, if it arrives whole; prints what its hash is."""
+    """Stores a program from standard input in a folder, if it arrives complete; prints its hash."""
     place = quote(folder)
     return (
         f'umask 077; d={place}; mkdir -p "$d" || exit 3; f="$d/.new.$$"; fail() {{ rm -f "$f"; exit "$1"; }};'
@@ -247,17 +252,17 @@ def put_script(folder: str, name: str, sha256: str) -> str:
     )
 
 
-#: Names of the folders of copies and of runs, as patterns of shell: nothing else is removed, since
-#: the user may have named a folder of other things.
+#: Names of the folders of copies and of runs, as shell patterns: nothing else is removed, since the user may
+#: have named a folder with other files.
 _HEX = "[0-9a-f]"
 COPIES, RUNS = _HEX * 64, _HEX * 16 + "-*"
 
 
 def clean_script(folder: str, before: str = "") -> str:
-    """Removes all copies, and what runs have left beside them; prints how many copies there were.
+    """Removes all copies, and leftovers of runs beside them; prints the number of copies.
 
-    `before` gives the rights that agents have there, since what they write is theirs. Folders go if nothing
-    else is in them.
+    `before` acquires the rights that agents have there, since they own their output. Folders are removed if
+    nothing else is in them.
     """
     place = quote(folder)
     return (
@@ -269,7 +274,7 @@ def clean_script(folder: str, before: str = "") -> str:
 
 
 def quote(path: str) -> str:
-    """A path as one word of shell, inside of double quotes. It is refused where that would need more."""
+    """A path as one word of shell, in double quotes. Raises if it would need more quoting."""
     if any(letter in path for letter in "\"'\\$`!\n"):
         raise UnavailableError(
             f"the folder {path!r} has a name with quotes or the like; choose another one with --remote-folder"

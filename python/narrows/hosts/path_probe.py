@@ -1,9 +1,9 @@
-"""The path between this machine and another: which UDP ports pass, how large packets may be, how far it is,
-and how far apart the clocks are.
+"""The path between this machine and another: the UDP ports that pass, the largest packets, the round-trip
+time, and the clock offset.
 
-Both ends are ours, so that nothing has to be inferred: a datagram passes if the other end says that it
-arrived. Questions go from a port of the kernel's choice to the ports that are examined, as those of a tunnel
-would whose other end listens there.
+We control both ends, so nothing has to be inferred: a datagram passes if the other end reports its arrival.
+Questions go from an ephemeral port to the examined ports, like those of a tunnel whose other end listens
+there.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from narrows.errors import UnavailableError
 from narrows.hosts.prober import Prober
 from narrows.scenario.real_path import LOCAL, REMOTE
 
-#: Each question is sent so often, so that single losses do not look like a closed port.
+#: Each question is sent this often, so that single losses do not look like a closed port.
 _COPIES = 4
 _GAP_US = 20_000
-#: Time to wait for answers that may never come: a satellite and a full buffer before it.
+#: Time to wait for answers that may never arrive: a satellite link behind a full buffer.
 _PATIENCE_S = 2.0
-#: For clocks: the more exchanges, the shorter the shortest.
+#: For clocks: the more exchanges, the shorter the shortest one.
 _EXCHANGES = 32
 #: Sizes per step of the search for the largest packet; from 9000 bytes four steps suffice.
 _SIZES = 16
 #: Every path of IPv4 should take this, every path of IPv6 must (RFC 791, RFC 8200).
 _LEAST_MTU = {4: 576, 6: 1280}
-#: More is found on no path of the Internet.
+#: No path of the Internet carries more.
 _MOST_MTU = 9216
 #: Smallest questions: 80 bytes of data.
 _SMALL = {4: 108, 6: 128}
-#: Two clocks drift apart by so much in a second at most: quartz is better than 100 ppm.
+#: Two clocks drift apart by at most this much per second: quartz is better than 100 ppm.
 _DRIFT_PPB = 200_000
-#: Time for which others may hold all ports, and the pause before looking again: another campaign that
-#: examines its way takes some seconds, and some more until its tunnel has the port that it has chosen.
+#: How long all ports may be in use by others, and the pause between attempts: another campaign needs some
+#: seconds to examine its path, and some more until its tunnel has chosen a port.
 _BUSY_S = 20.0
 _AGAIN_S = 3.0
 _ANY = {4: "0.0.0.0", 6: "::"}
@@ -47,13 +47,13 @@ _ANY = {4: "0.0.0.0", 6: "::"}
 
 @dataclass
 class Port:
-    """One port number: what passes to it, in both directions. None means not examined."""
+    """One port number: what passes to it, in both directions; None if it was not examined."""
 
     port: int
     #: True if datagrams from here arrive there, and answers come back.
     there: bool | None = None
     there_answered: bool | None = None
-    #: True if datagrams from there arrive here, unasked, and answers get back.
+    #: True if datagrams from there arrive here unsolicited, and answers get back.
     here: bool | None = None
     here_answered: bool | None = None
     #: Why it could not be opened there or here.
@@ -63,32 +63,32 @@ class Port:
 
 @dataclass
 class PathFacts:
-    """Everything found out about the path."""
+    """All findings about the path."""
 
     our_address: str
     their_address: str
-    #: Our address as the other end sees it; another one means that a router translates it.
+    #: Our address from the other end's view; a different one means address translation.
     seen_address: str | None = None
     ports: list[Port] = field(default_factory=list)
     #: Largest IP packets that arrive.
     mtu_there: int | None = None
     mtu_back: int | None = None
-    #: The shortest round trip, and the other clock minus ours, which is wrong by at most half of that.
+    #: The shortest round trip, and the other clock minus ours, with an error of at most half of it.
     rtt_ns: int | None = None
     offset_ns: int | None = None
-    #: Datagrams of others that reached our ports.
+    #: Datagrams of third parties that reached our ports.
     strangers: int = 0
 
     @property
     def translated(self) -> bool | None:
-        """True if a router changes our address."""
+        """True if a router translates our address."""
         if self.seen_address is None:
             return None
         return ipaddress.ip_address(self.seen_address) != ipaddress.ip_address(self.our_address)
 
     @property
     def in_use(self) -> list[str]:
-        """The ends, of `there` and `here`, at which programs of others hold all ports."""
+        """The ends, of `there` and `here`, at which other programs use all ports."""
         whys = {
             REMOTE: [port.why_there or "" for port in self.ports],
             LOCAL: [port.why_here or "" for port in self.ports],
@@ -110,25 +110,25 @@ class PathFacts:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """The difference of two clocks, by an exchange of datagrams."""
+    """The difference of two clocks, measured by an exchange of datagrams."""
 
-    #: The other host's clock less ours, and by how much that was wrong at most.
+    #: The other host's clock minus ours, and the maximum error at that time.
     offset_ns: int
     bound_ns: int
-    #: When it was measured, by `time.monotonic`.
+    #: The time of the measurement, by `time.monotonic`.
     at: float = field(default_factory=time.monotonic)
 
     def error_ns(self) -> int:
-        """By how much the difference may be wrong now."""
+        """The maximum error now."""
         return self.bound_ns + int((time.monotonic() - self.at) * _DRIFT_PPB)
 
 
 @dataclass
 class _End:
-    """One end with its opened ports."""
+    """One end with its open ports."""
 
     prober: Prober
-    #: The port that questions are sent from.
+    #: The source port of questions.
     asks: int
     #: Index of each examined port that could be opened.
     listens: dict[int, int]
@@ -143,10 +143,11 @@ def probe_path(
     our_address: str | None = None,
     interfaces: Mapping[str, str] | None = None,
 ) -> PathFacts:
-    """Examines the path to an address of another host, and back to us at `our_address` or wherever our
-    questions came from; by network interfaces `here` and `there`, where they are named.
+    """Examines the path to an address of another host, and back to us at `our_address` or at the source of
+    our questions; through the named network `interfaces`, `here` and `there`.
 
-    Where nothing passes because all ports are in use, it is tried again for a while."""
+    If nothing passes because all ports are in use, the attempt is repeated for a while.
+    """
     limit = time.monotonic() + _BUSY_S
     while True:
         path = _probe(local, remote, their_address, ports, our_address, interfaces or {})
@@ -193,7 +194,7 @@ def _probe(
 
 
 def compare_clocks(local: Location, remote: Location, path: PathFacts) -> ClockOffset | None:
-    """Compares the clocks of both ends of a path anew, over a port that passes; None if nothing does now."""
+    """Compares the clocks of both ends of a path again, over a port that passes; None if none passes now."""
     token = secrets.token_hex(16)
     version = ipaddress.ip_address(path.their_address).version
     ports = (path.they_may_listen or path.we_may_listen)[:1]
@@ -224,7 +225,7 @@ def _source(local: Prober, to: str) -> str:
 
 
 def _name_interface(prober: Prober, end: str) -> str:
-    """Where the interface is named that everything goes by, if there is one."""
+    """Names the interface that all datagrams use, if there is one."""
     return f"; look at real_path.interface.{end}" if prober.interface else ""
 
 
@@ -242,7 +243,9 @@ def _open(prober: Prober, end: str, version: int, ports: list[int]) -> _End:
 
 
 def _ask(asker: _End, listener: _End, address: str, version: int) -> dict[int, tuple[bool, bool]]:
-    """Asks at each port of the listener: whether questions arrived, and whether any answer came back."""
+    """Asks at each port of the listener; returns whether questions arrived, and whether any answer
+    came back.
+    """
     listener.prober.forget()
     asker.prober.forget()
     for port in listener.listens:
@@ -267,20 +270,22 @@ def _send(end: _End, to: str, version: int, copies: int) -> None:
 
 @dataclass(frozen=True)
 class _RoundTrip:
-    """The shortest round trip, and the sockets at both ends with how each one reaches the other."""
+    """The shortest round trip, and the sockets at both ends with the address at which each reaches
+    the other.
+    """
 
     rtt_ns: int
     #: The other clock minus ours.
     offset_ns: int
     our_end: tuple[_End, int]
     their_end: tuple[_End, int]
-    #: None where nothing has come from there.
+    #: None if nothing has arrived from there.
     to_them: str | None
     to_us: str | None
 
 
 def _round_trip(path: PathFacts, ours: _End, theirs: _End, target: str, version: int) -> _RoundTrip | None:
-    """The shortest round trip over a port that passes: theirs if one does, else ours."""
+    """The shortest round trip over a port that passes, preferably one of theirs."""
     if path.they_may_listen:
         port = path.they_may_listen[0]
         if port not in theirs.listens:
@@ -296,7 +301,7 @@ def _round_trip(path: PathFacts, ours: _End, theirs: _End, target: str, version:
         to = socket_address(target, port)
         best, returns = _exchange(theirs, ours, port, to, version)
         ends = (ours, ours.listens[port]), (theirs, theirs.asks)
-        # They asked, so that it is our clock minus theirs.
+        # They asked, so the difference is our clock minus theirs.
         return _RoundTrip(best.rtt_ns, -best.offset_ns, *ends, returns, to) if best else None
     return None
 
@@ -320,8 +325,9 @@ def _measure(path: PathFacts, ours: _End, theirs: _End, target: str, version: in
 def _exchange(
     asker: _End, listener: _End, port: int, to: str, version: int
 ) -> tuple[Exchange | None, str | None]:
-    """The shortest of many exchanges, and where the questions came from: a router may have opened the way
-    back just for that address."""
+    """The shortest of many exchanges, and the source of the questions: a router may have opened the way back
+    only for that address.
+    """
     asker.prober.forget()
     listener.prober.forget()
     _send(asker, to, version, _EXCHANGES)
@@ -338,8 +344,9 @@ def _exchange(
 def _largest(
     sender: tuple[_End, int], receiver: tuple[_End, int], to: str, version: int, rtt_ns: int
 ) -> int | None:
-    """The largest IP packet that arrives (None: not even small ones), found in steps of many sizes at once.
-    Packets are never cut into fragments."""
+    """The largest IP packet that arrives (None: not even small ones), searched in steps of many sizes at
+    once. Packets are never fragmented.
+    """
     from_end, from_index = sender
     to_end, to_index = receiver
     above = _MOST_MTU + 1
@@ -349,7 +356,7 @@ def _largest(
         sizes = _between(below, above)
         to_end.prober.forget()
         refused = from_end.prober.send(from_index, to, sizes, copies=2, gap_us=2000, answer=False)
-        # Sizes that the local interface refuses need no waiting.
+        # Sizes that the local interface refuses require no waiting.
         above = min([above, *refused])
         largest_sent = max((size for size in sizes if size not in refused), default=0)
 
@@ -367,7 +374,7 @@ def _largest(
 
 
 def _between(below: int, above: int) -> list[int]:
-    """Sizes above `below` and under `above`, evenly spread and with the last one."""
+    """Sizes above `below` and under `above`, evenly spread and including the last one."""
     whole = list(range(below + 1, above))
     if len(whole) <= _SIZES:
         return whole
@@ -375,7 +382,7 @@ def _between(below: int, above: int) -> list[int]:
 
 
 def _wait(holds: Callable[[], bool], seconds: float = _PATIENCE_S) -> None:
-    """Waits until something holds, but not longer than we are patient."""
+    """Waits until a condition holds, up to the time limit."""
     limit = time.monotonic() + seconds
     while not holds() and time.monotonic() < limit:
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""One end of a probe of the path between two hosts: commands to `narrows-agent probe`, and its answers."""
+"""One end of a path probe: commands to `narrows-agent probe`, and its answers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from narrows.errors import UnavailableError
 
 Kind = TypeVar("Kind")
 
-#: A command is answered at once; sending a few thousand datagrams takes up to some seconds.
+#: A command is answered at once; only sending a few thousand datagrams takes up to some seconds.
 _ANSWER_S = 60.0
-#: Longest answer that is read to its end.
+#: The length limit of an answer.
 _LONGEST = 1 << 22
 
 
@@ -34,7 +34,7 @@ class Arrivals:
     packets: int = 0
     largest: int = 0
     from_: str | None = None
-    #: Answers to our questions, by the port that they came from.
+    #: Answers to our questions, by their source port.
     answers: dict[int, int] = field(default_factory=dict)
     best: Exchange | None = None
 
@@ -50,19 +50,19 @@ class Arrivals:
 
 
 class Prober:
-    """An end; use it with `with`."""
+    """One end; a context manager."""
 
     def __init__(self, location: Location, token: str, interface: str | None = None) -> None:
         self.location = location
         self._token = token
-        #: The network interface that everything goes by, if not what the routes say.
+        #: The network interface for all datagrams, if not by the routing table.
         self.interface = interface
         self._session: Session | None = None
-        #: By how much its clock is shifted, for tests.
+        #: The shift of its clock, for tests.
         self.shift_ns = 0
         #: Arrivals since `forget`, by the index of the port.
         self.seen: dict[int, Arrivals] = {}
-        #: Datagrams of others, since the beginning.
+        #: Datagrams of third parties, since the beginning.
         self.strangers = 0
 
     def __enter__(self) -> Prober:
@@ -124,7 +124,7 @@ class Prober:
             self.strangers += report.strangers
 
     def forget(self) -> None:
-        """Begins anew to note what arrives."""
+        """Discards the noted arrivals."""
         self.update()
         self.seen = {}
 

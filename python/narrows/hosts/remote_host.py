@@ -1,7 +1,6 @@
-"""The other host of a campaign: connected to, examined, connected to again when it was gone.
+"""The other host of a campaign: connected, examined, and reconnected after it vanished.
 
-Decided once is which of both hosts waits for the other's datagrams, at which port, and how large packets may
-be.
+One decision lasts: which host waits for the other's datagrams, on which port, and the packet size.
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ Answer = TypeVar("Answer")
 _USUAL_MTU = 1500
 #: The tunnel takes no smaller packets outside, as IPv6 does not (RFC 8200, section 5).
 _LEAST_MTU = 1280
-#: Bytes that the tunnel adds to a packet: headers of IP and UDP, its own, and a tag
+#: Bytes that the tunnel adds to a packet: IP and UDP headers, its own header, and a tag
 #: (core/tunnel/src/mtu.rs).
 _AROUND = {4: 56, 6: 76}
-#: Minutes after which leftovers of a killed campaign are removed by the next one.
+#: Leftovers of killed campaigns that are older, in minutes, are removed by the next one.
 _LEFTOVER_MIN = 24 * 60
-#: Tries to reach a host that has vanished before a cell is given up, and the pause between them.
+#: Attempts to reach a vanished host before a cell is given up, and the pause between them.
 _TRIES = 2
 _PAUSE_S = 3.0
 
 
 @dataclass(frozen=True)
 class RemoteOptions:
-    """Options for reaching the other host; nothing of it is part of a scenario."""
+    """Options for reaching the other host; none of them is part of a scenario."""
 
     ssh: tuple[str, ...] = ("ssh",)
-    #: The folder of all that is ours there.
+    #: The folder of Narrows there.
     folder: str | None = None
     #: An agent for another architecture.
     agent: Path | None = None
@@ -65,13 +64,13 @@ class Rendezvous:
     #: `here` or `there`.
     listener: str
     port: int
-    #: The listener's address as the other end uses it.
+    #: The listener's address from the other end's view.
     address: str
     mtu: int
 
     @property
     def version(self) -> int:
-        """Version of IP."""
+        """The IP version."""
         return 6 if ":" in self.address else 4
 
     @property
@@ -80,7 +79,7 @@ class Rendezvous:
         return self.mtu - _AROUND[self.version]
 
     def tunnel(self, location: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
-        """The tunnel of one end, as the agent takes it."""
+        """The tunnel settings of one end, in the agent's format."""
         waits = location == self.listener
         any_address = "::" if self.version == 6 else "0.0.0.0"
         return {
@@ -93,7 +92,7 @@ class Rendezvous:
 
 
 class RemoteHost:
-    """The other host; use it with `with`."""
+    """The other host; a context manager."""
 
     def __init__(self, settings: dict[str, Any], reach: RemoteOptions, say: Callable[[str], None]) -> None:
         self.settings = settings
@@ -108,7 +107,7 @@ class RemoteHost:
         #: Overridden settings, by the end of the path.
         self._overrides: dict[str, sysctls.SysctlOverride] = {}
         self._is_prepared = False
-        #: The beginning of the names of our folders there.
+        #: The common prefix of our folders there.
         self._token = secrets.token_hex(8)
         self._lock = threading.Lock()
 
@@ -139,7 +138,7 @@ class RemoteHost:
 
     @property
     def alive(self) -> bool:
-        """True if this side has not noticed the connection to be down."""
+        """True unless this side has detected that the connection is down."""
         return self._deployment is not None and self.connection.is_open
 
     @property
@@ -149,13 +148,13 @@ class RemoteHost:
         return self._deployment.ssh
 
     def location(self, name: str) -> Location:
-        """The end called `here` or `there`."""
+        """The end named `here` or `there`."""
         return self.local if name == LOCAL else self.remote
 
     def _connect(self) -> None:
         connection = self._ssh.enter_context(Ssh(self.name, self.reach.ssh))
         self._deployment = deploy.deploy(connection, self.reach.agent, self.reach.folder)
-        # Of campaigns that were killed: old ones, since others may be running.
+        # Only old folders of killed campaigns, since other campaigns may be running.
         folder = deploy.quote(self.runs)
         ours = f'-mindepth 1 -maxdepth 1 -name "{deploy.RUNS}"'
         old = f"{ours} -mmin +{_LEFTOVER_MIN} -exec rm -rf {{}} +"
@@ -169,7 +168,7 @@ class RemoteHost:
             )
 
     def ensure(self) -> None:
-        """Connects again if the other host was gone; raises `UnavailableError` if it still is."""
+        """Reconnects if the other host had vanished; raises `UnavailableError` if it still has."""
         with self._lock:
             for attempt in range(_TRIES):
                 try:
@@ -186,7 +185,7 @@ class RemoteHost:
                     time.sleep(_PAUSE_S)
 
     def failure(self) -> str:
-        """The message when the connection is gone."""
+        """The message for a lost connection."""
         return (
             f"{self.name} has vanished: the connection by ssh is gone; see whether this works:"
             f" {self.connection.by_hand}"
@@ -194,7 +193,7 @@ class RemoteHost:
 
     @property
     def _sudo(self) -> str:
-        """The beginning of shell commands that need the rights of agents there."""
+        """The prefix of shell commands that need the agents' rights there."""
         return "sudo -n " if self.remote.rights == SUDO else ""
 
     # -- folders there -----------------------------------------------------------------------------
@@ -206,7 +205,8 @@ class RemoteHost:
         return f"{self._deployment.folder}/runs"
 
     def claim(self, campaign: Path) -> None:
-        """From now on, folders there belong to a campaign; what was left of it when it was killed is removed.
+        """From now on, folders there belong to a campaign; leftovers of an earlier, killed process of it are
+        removed.
 
         Only one process at a time works on a campaign.
         """
@@ -223,10 +223,10 @@ class RemoteHost:
         self.connection.run(f"{self._sudo}rm -rf {deploy.quote(folder)}")
 
     def _remove_all(self) -> None:
-        """Removes what is left of this campaign there."""
+        """Removes the leftovers of this campaign there."""
         self.connection.run(f"{self._sudo}rm -rf {deploy.quote(f'{self.runs}/{self._token}')}-*")
 
-    # -- what both machines are --------------------------------------------------------------------
+    # -- facts about both machines ------------------------------------------------------------------
 
     def _both(self, ask: Callable[[Location], Answer]) -> dict[str, Answer]:
         """Asks both at the same time."""
@@ -235,17 +235,18 @@ class RemoteHost:
             return {name: future.result() for name, future in zip((LOCAL, REMOTE), futures, strict=True)}
 
     def state(self) -> dict[str, Any]:
-        """The state of both machines that may change while a campaign runs, and how their clocks relate by
-        NTP."""
+        """The facts about both machines that may change while a campaign runs, and the relation of their
+        clocks by NTP.
+        """
         both = self._both(
             lambda location: replace(location.ask(CurrentHost, "host", "--brief"), qdisc=_qdiscs(location))
         )
         return {**to_data(both), "by_ntp": to_data(clocks.by_ntp(both[LOCAL].clock, both[REMOTE].clock))}
 
-    # -- the way -----------------------------------------------------------------------------------
+    # -- the path ----------------------------------------------------------------------------------
 
     def probe(self) -> None:
-        """Examines the way between both."""
+        """Examines the path between both."""
         settings = self.settings
         assert self._deployment
         address = their_address(self.connection, self._deployment, settings["address"])
@@ -269,7 +270,7 @@ class RemoteHost:
         return (self.path.rtt_ns if self.path is not None else None) or 0
 
     def clock_offset(self) -> path_probe.ClockOffset:
-        """The difference of the clocks now; raises `UnavailableError` where no datagram passes."""
+        """The difference of the clocks now; raises `UnavailableError` if no datagram passes."""
         assert self.path is not None
         passes = self.path.they_may_listen or self.path.we_may_listen
         result = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
@@ -291,7 +292,7 @@ class RemoteHost:
         self.clock_offset()
 
     def describe(self, rendezvous: Rendezvous | None) -> str:
-        """A sentence on how both are joined."""
+        """A sentence that describes how both are connected."""
         rtt = f"round trip {self.rtt_ns / 1e6:.3g} ms" if self.rtt_ns else "round trip unknown"
         if rendezvous is None:
             return f"without a tunnel to {self.name}, {rtt}"
@@ -308,8 +309,9 @@ class RemoteHost:
     # -- settings ----------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Raises the settings of both machines that are too small, until the end; again, if no process holds
-        them any more."""
+        """Raises settings of both machines that are too low, until the end; does so again if no process holds
+        them any more.
+        """
         self._is_prepared = True
         for name in (LOCAL, REMOTE):
             override = self._overrides.get(name)
@@ -320,7 +322,7 @@ class RemoteHost:
     def _prepare_one(self, name: str) -> None:
         location = self.location(name)
         if before := self._overrides.pop(name, None):
-            # It has ended; what it has left the next one knows from its journal.
+            # The holding process has ended; the next one finds its leftovers in the journal.
             before.close()
         override = self._overrides[name] = sysctls.SysctlOverride(location).__enter__()
         for change in override.recovered:
@@ -341,7 +343,9 @@ class RemoteHost:
 
 
 def _qdiscs(location: Location) -> list[str] | None:
-    """The queueing disciplines of a machine's interfaces, in the words of `tc`; None where it is missing."""
+    """The queueing disciplines of a machine's interfaces, in the notation of `tc`; None if `tc` is
+    missing.
+    """
     script = "if command -v tc >/dev/null 2>&1; then tc qdisc show; else echo none; fi"
     if location.ssh is not None:
         said = location.ssh.run(script).stdout
@@ -353,7 +357,7 @@ def _qdiscs(location: Location) -> list[str] | None:
 
 
 def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any]) -> Rendezvous:
-    """The listening side, by reachability and preference."""
+    """Chooses the listening side, by reachability and preference."""
     able: dict[str, Sequence[int]] = {REMOTE: path.they_may_listen, LOCAL: path.we_may_listen}
     wanted = settings["listener"]
     asked = (REMOTE, LOCAL) if wanted == AUTO else (wanted,)
@@ -361,7 +365,7 @@ def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any
     if listener is None:
         raise UnavailableError(_nothing_passes(path, name, wanted, settings["ports"]))
     sizes = (path.mtu_there, path.mtu_back)
-    # None: the small packets of the first questions came, these did not.
+    # None means: the small packets of the first questions arrived, these did not.
     number = min(size or 0 for size in sizes)
     if settings["mtu"] is None and number < _LEAST_MTU:
         raise UnavailableError(

@@ -1,9 +1,9 @@
 """One connection to another host by the user's own OpenSSH: its configuration, agents, keys and jump hosts.
 
 A first session is the master of the connection; all others go through its socket and need no login. The
-master's remote side is `cat`: when this process dies, however it dies, the pipe to it ends, and so does the
-connection. Host keys are always checked, whatever the configuration says: a laboratory that runs programs as
-root on other machines must know which machines these are.
+master's remote side is `cat`: when this process dies, for any reason, its pipe closes, and the connection
+ends. Host keys are always checked, whatever the configuration says: a laboratory that runs programs as root
+on other machines must know their identity.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from typing import IO, Any
 
 from narrows.errors import UnavailableError, UsageError
 
-#: ssh's own exit code when the connection is what failed.
+#: ssh's exit code if the connection failed.
 CONNECTION_FAILED = 255
-#: Until a host answers that may have to wake up a modem first.
+#: Time limit for a host to answer; it may have to wake up a modem.
 _CONNECT_S = 20
-#: Until the login is done; the user may have to type a password.
+#: Time limit for the login; the user may have to type a password.
 _LOGIN_S = 45.0
 _TYPING_S = 300.0
-#: Until a program that was started says its first word.
+#: Time limit for the first output of a started program.
 _GREETING_S = 60.0
-#: Until ssh has read its configuration, which may run programs (`Match exec`).
+#: Time limit for ssh to read its configuration, which may run programs (`Match exec`).
 _CONFIGURATION_S = 30.0
-#: The line behind the output of start files of the login shell.
+#: The line that follows the output of the login shell's start files.
 BEGIN = "narrows-begin"
-#: Sockets have short names (unix(7): 108 bytes), and ssh adds a random ending of 17 to ours at first.
+#: Socket names must be short (unix(7): 108 bytes), and ssh initially appends a random suffix of 17
+#: characters.
 _MOST_PATH = 80
 
 _ALWAYS = (
     f"ConnectTimeout={_CONNECT_S}",
-    # A host that has vanished is noticed within a quarter of a minute.
+    # A vanished host is detected within a quarter of a minute.
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
-    # Settings for interactive logins are in the way here.
+    # Settings for interactive logins that would interfere.
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
     "ForwardX11=no",
@@ -54,12 +55,12 @@ _ALWAYS = (
     "RequestTTY=no",
     "EscapeChar=none",
     "LogLevel=ERROR",
-    # The agent shrinks to a third.
+    # Compression shrinks the agent to a third.
     "Compression=yes",
 )
 
 
-#: Runs the words after it without an ear for Ctrl-C.
+#: Runs the words after it immune to Ctrl-C.
 _DEAF = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 
 
@@ -68,7 +69,7 @@ def _options(*options: str) -> list[str]:
 
 
 class Ssh:
-    """A connection; use it with `with`."""
+    """A connection; a context manager."""
 
     def __init__(self, host: str, command: Sequence[str] = ("ssh",)) -> None:
         if not host or host.startswith("-"):
@@ -108,7 +109,7 @@ class Ssh:
     def run(
         self, script: str, *, given: IO[bytes] | None = None, seconds: float = 60
     ) -> subprocess.CompletedProcess[bytes]:
-        """Runs a line of POSIX shell there to its end; returns its output after the login's greeting."""
+        """Runs a line of POSIX shell there to its end; returns its output without the login's greeting."""
         try:
             done = subprocess.run(
                 self._session(f"echo {BEGIN}; sh -c {shlex.quote(script)}"),
@@ -125,15 +126,16 @@ class Ssh:
         return done
 
     def start(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Starts a program there, with pipes as `subprocess.Popen` takes them; what start files of the login
-        shell print before it runs has been read."""
+        """Starts a program there, with pipes like `subprocess.Popen`; the output of the login shell's start
+        files has been consumed.
+        """
         process = subprocess.Popen(self._session(f"echo {BEGIN}; exec {shlex.join(words)}"), **options)
-        # Where it does not begin, whoever reads on finds nothing, and says so.
+        # If it does not start, the next reader gets no output, and reports that.
         _await_begin(process, _GREETING_S)
         return process
 
     def configuration(self) -> dict[str, str]:
-        """The configuration that ssh itself has for the host: `hostname`, `port`, `proxyjump` and so on."""
+        """ssh's effective configuration for the host: `hostname`, `port`, `proxyjump` and so on."""
         try:
             done = subprocess.run(
                 [*self._command, "-G", "--", self.host],
@@ -180,7 +182,7 @@ class Ssh:
 
     @property
     def by_hand(self) -> str:
-        """The command by which a user connects."""
+        """The command that a user types to connect."""
         return shlex.join([Path(self._command[0]).name, *self._command[1:], self.host])
 
     # -- the connection ----------------------------------------------------------------------------
@@ -192,7 +194,7 @@ class Ssh:
             "StrictHostKeyChecking=yes",
             "ControlMaster=no",
             f"ControlPath={self._socket}",
-            # Without its master, a session shall fail instead of logging in by itself.
+            # Without its master, a session must fail instead of logging in by itself.
             "ProxyCommand=false",
         )
         return [*self._command, "-T", *options, "--", self.host, command]
@@ -216,9 +218,9 @@ class Ssh:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            # Ctrl-C is for us, so that the other host can be left in order first. A question on the terminal
-            # can only be asked by those who stay in its foreground, and they are made deaf to it (ssh leaves
-            # a signal ignored that was ignored when it was started).
+            # Ctrl-C belongs to us, so that the other host can be cleaned up first. A question on the terminal
+            # requires that ssh stays in its foreground, so ssh is made to ignore the signal (it keeps
+            # ignoring a signal that was ignored at its start).
             start_new_session=not asks,
         )
         self._await_login(_TYPING_S if asks else _LOGIN_S)
@@ -242,7 +244,7 @@ class Ssh:
         return self._complaints.read().decode(errors="replace")
 
     def close(self) -> None:
-        """Ends the connection; what still runs through it ends with it."""
+        """Ends the connection, and with it everything that still runs through it."""
         if self._master is not None:
             assert self._master.stdin and self._master.stdout
             with contextlib.suppress(OSError):
@@ -258,14 +260,15 @@ class Ssh:
             self._complaints.close()
             self._complaints = None
         if self._socket is not None:
-            # There only if ssh had to be killed.
+            # Exists only if ssh had to be killed.
             self._socket.unlink(missing_ok=True)
             self._socket = None
 
 
 def _place_for_socket() -> Path:
-    """An unguessable name, short enough for a socket. ssh removes the socket when it ends, so that
-    nothing is left also when this process is killed."""
+    """An unguessable name, short enough for a socket. ssh removes the socket when it ends, so nothing is left
+    even if this process is killed.
+    """
     for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
         if parent and len(parent) <= _MOST_PATH - 25 and os.access(parent, os.W_OK | os.X_OK):
             return Path(parent) / f"narrows-{secrets.token_hex(8)}"
@@ -273,13 +276,14 @@ def _place_for_socket() -> Path:
 
 
 def _await_begin(process: subprocess.Popen[bytes], seconds: float) -> bool | None:
-    """Reads the output of a program up to the line `BEGIN`, after whatever else a login prints; False if it
-    ends before, None if it takes longer."""
+    """Reads the output of a program up to the line `BEGIN`, after any other output of the login; False if the
+    output ends before, None if it takes longer.
+    """
     assert process.stdout
     stream = process.stdout.fileno()
     limit = time.monotonic() + seconds
     said = b""
-    # Byte by byte, so that nothing of what follows is taken away.
+    # Byte by byte, so that nothing after the line is consumed.
     while not said.endswith(f"{BEGIN}\n".encode()):
         ready, _, _ = select.select([stream], [], [], max(0.0, limit - time.monotonic()))
         if not ready:

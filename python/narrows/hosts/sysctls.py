@@ -1,8 +1,8 @@
-"""Settings of the whole machine that runs between hosts need, overridden as long as such a run lasts.
+"""System-wide settings that runs between hosts need, overridden for the duration of such a run.
 
-The agent does it: it ends with its standard input, or when we fall silent, and puts back what it has changed.
-So they are undone also when this process is killed, the connection breaks or this machine loses its power.
-Should the agent itself be killed, its journal there tells the next one what to put back.
+The agent overrides them: it ends with its standard input, or when we fall silent, and restores what it has
+changed. They are therefore restored even if this process is killed, the connection breaks or this machine
+loses power. If the agent itself is killed, the next one finds the values to restore in its journal there.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from narrows.agent.session import Session
 from narrows.documents.agent import Facts, Overridden, Restored, SysctlChange
 from narrows.errors import UnavailableError
 
-#: The least that buffers of sockets may grow to: 1 Gbit/s for 128 ms, which is a long path at a high rate.
+#: The required limit of socket buffers: 1 Gbit/s for 128 ms, which is a long path at a high rate.
 LEAST = {"net.core.rmem_max": 16 << 20, "net.core.wmem_max": 16 << 20}
 _ANSWER_S = 30.0
-#: The agent gives up when it has heard nothing for so long, which is not later than ssh here gives up the
-#: connection: then a new one finds the settings free. (Three questions of ssh without an answer, 5 s apart.)
+#: The agent gives up after this much silence, no later than the local ssh gives up the connection, so that a
+#: new connection finds the settings released.
 _PATIENCE_S = 15
 _BEAT_S = 2.0
 
@@ -36,7 +36,7 @@ def plan_changes(host: Facts) -> list[SysctlChange]:
 
 
 class SysctlOverride:
-    """Settings that are overridden; use it with `with`."""
+    """Overridden settings; a context manager."""
 
     def __init__(self, location: Location, journal: str | None = None) -> None:
         self._location = location
@@ -71,14 +71,14 @@ class SysctlOverride:
         self._beats.start()
 
     def _beat(self) -> None:
-        """Lets the agent know that we are still here."""
+        """Shows the agent that we are alive."""
         assert self._session
         while self.is_held and not self._over.wait(_BEAT_S):
             self._session.write(b"")
 
     @property
     def is_held(self) -> bool:
-        """True while the agent is there."""
+        """True while the agent is running."""
         return self._session is not None and self._session.process.poll() is None
 
     def __exit__(self, *_: object) -> None:
@@ -86,7 +86,7 @@ class SysctlOverride:
         with contextlib.suppress(UnavailableError):
             self.restored = self._finish()
         if self.not_restored:
-            # Perhaps the agent was killed. If the host is still there, its journal is, too.
+            # The agent may have been killed. If the host still exists, so does its journal.
             another = SysctlOverride(self._location, self._journal)
             with contextlib.suppress(UnavailableError):
                 another._begin()
@@ -105,7 +105,7 @@ class SysctlOverride:
             self._session.end()
 
     def close(self) -> None:
-        """Lets the agent end, whatever it still has to say."""
+        """Ends the agent, discarding its remaining output."""
         with contextlib.suppress(UnavailableError):
             self._finish()
 

@@ -1,1 +1,1 @@
-"""`narrows hunt`: the path and the cross traffic on which a scheme does worst."""
+"""`narrows hunt`: the path and the cross traffic on which a scheme performs worst."""

@@ -1,7 +1,8 @@
-"""From points of a hunt to numbers: scenarios, cells simulated in memory, and the data set that keeps them.
+"""From points of a hunt to numbers: scenarios, cells simulated in memory, and the data set that stores them.
 
-Every evaluation is a cell of a sweep's folder (`evaluations/`), known by the hash of its content. No cell
-is simulated twice, so an interrupted hunt resumes by running again: the same seed asks for the same points.
+Every evaluation is a cell of a sweep's folder (`evaluations/`), identified by the hash of its content. No
+cell is simulated twice, so an interrupted hunt resumes by running again: the same seed requests the same
+points.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from narrows.sweep.plan import Point
 from narrows.sweep.store import FORMAT, SweepFolder, read_document
 
 EVALUATIONS = "evaluations"
-#: Metrics look at the part of a run after this share of it, when flows have started.
+#: Metrics cover the part of a run after this share of it, when flows have started.
 SETTLED = 4
-#: A scheme as the command line takes it.
+#: A scheme in the notation of the command line.
 _NAME = re.compile(r"[A-Za-z0-9][\w.:-]*")
 
 
@@ -41,7 +42,7 @@ class Question:
 
     scheme: str
     objective: Objective
-    #: The competitor, or the scheme that is compared.
+    #: The competing scheme, or the one to compare with.
     against: str | None
     space: Space
     seed: int
@@ -54,14 +55,15 @@ class Question:
 
     @property
     def hash(self) -> str:
-        """The identity of the search: everything that decides which points it visits."""
+        """The identity of the search: everything that determines the points that it visits."""
         genes = [[gene.name, gene.low, gene.high, gene.fixed, gene.optional] for gene in self.space.genes]
         asked = [self.scheme, self.objective.name, self.against, self.space.duration_ns, self.seed]
         return content_hash({"asked": asked, "genes": genes})
 
     def check(self) -> None:
         """Raises `DataError` or, for options, `UsageError` for schemes that cannot be simulated, and for
-        combinations without meaning."""
+        meaningless combinations.
+        """
         from narrows.scenario import registry
 
         ours = registry.load().schemes
@@ -125,7 +127,7 @@ class Evaluator:
         return made
 
     def _read(self) -> None:
-        """Takes up what the folder has."""
+        """Loads the existing evaluations of the folder."""
         wanted = self.question.objective.columns
         table = self.folder.table(["cell", "flow", "verdict", *wanted])
         for row in table.to_pylist():
@@ -138,7 +140,7 @@ class Evaluator:
                 metrics[flow] = {name: row[name] for name in wanted}
 
     def apart(self, values: Values, runs: Iterable[int]) -> list[list[float | None]]:
-        """For each run of a point, the values of the schemes, not their difference."""
+        """For each run of a point, the values of both schemes, not their difference."""
         objective = self.question.objective
         cells = [self._cells(values, run) for run in runs]
         self._simulate([cell for of_run in cells for cell in of_run if cell.address not in self.known])
@@ -148,7 +150,7 @@ class Evaluator:
         ]
 
     def values(self, points: Sequence[Values], runs: Iterable[int] = (1,)) -> list[list[float | None]]:
-        """For each point, the value of each run; None for runs that are invalid or have none."""
+        """For each point, the value of each run; None for runs that are invalid or have no value."""
         asked = [[self._cells(point, run) for run in runs] for point in points]
         missing = {
             cell.address: cell
@@ -179,7 +181,7 @@ class Evaluator:
         return [cell_at(self.version, scenario, row, point, run) for row in scenario.schemes]
 
     def _simulate(self, cells: list[SweepCell]) -> None:
-        """Simulates cells on all workers and keeps what remains of them."""
+        """Simulates cells on all workers and stores their metrics."""
         size = max(1, min(8, len(cells) // (2 * self.engine.workers)))
         shares = [cells[at : at + size] for at in range(0, len(cells), size)]
         waiting: list[tuple[list[SweepCell], Future[list[str | None]]]] = [
@@ -226,7 +228,7 @@ class Evaluator:
 
 
 def _document(question: Question) -> dict[str, Any]:
-    """The evaluations as a sweep whose points a search has chosen."""
+    """The evaluations in the form of a sweep whose points were chosen by a search."""
     metrics = [metric.name for metric in metric_list()]
     taken = {*FIXED, "point", "reasons", "slug", *metrics}
     parameters = []

@@ -1,4 +1,4 @@
-"""A hunt from its question to what it leaves.
+"""A hunt from its question to its output.
 
 DIR/hunt.json          format narrows/hunt/1: question, bounds, what was found, and how it held
 DIR/evaluations/       every evaluation, as the data set of a sweep
@@ -36,7 +36,7 @@ from narrows.sweep.engines import Engine
 
 DOCUMENT, FOUND, MINIMAL, WORDS = "hunt.json", "found.yaml", "minimal.yaml", "hunt.md"
 SIMULATED, EMULATED = "simulated", "emulated"
-#: Schemes that show by comparison whether a path is hard for every scheme.
+#: Schemes for comparison, to see whether a path is hard for every scheme.
 BESIDE = ("cubic", "reno")
 
 
@@ -62,8 +62,9 @@ class Hunt:
     document: HuntReport = field(init=False)
 
     def run(self) -> HuntReport:
-        """Searches, makes what was found minimal and writes it. Raises `Interrupted` with the worst point so
-        far written, and `NarrowsError` if no point gave a number."""
+        """Searches, minimises the finding and writes it. Raises `Interrupted` with the worst point so far
+        written, and `NarrowsError` if no point yielded a number.
+        """
         library()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -151,7 +152,7 @@ class Hunt:
         question, objective = self.question, self.question.objective
         goal = question.goal if search.reached else None
         kept = objective.value_to_keep(worst.value, goal, question.compared)
-        # The limit has to be milder than the value of the worst path.
+        # The limit must be milder than the value of the worst path.
         kept = kept if objective.worse(worst.value, kept) else worst.value
         small = minimise(evaluator, worst.values, kept, self.watch.minimise)
         promised = objective.value_to_promise(kept)
@@ -219,16 +220,17 @@ class Hunt:
 
     @property
     def name(self) -> str:
-        """The name of the scenario that is left."""
+        """The name of the resulting scenario."""
         against = f"-{self.question.against}" if self.question.against else ""
         words = f"{self.question.scheme}{against}-{self.question.objective.name}"
         return words.replace("_", "-").replace(":", "-").lower()
 
-    # -- runs of what was found ------------------------------------------------------------------
+    # -- runs of the finding ----------------------------------------------------------------------
 
     def simulate(self, *, quiet: bool, report: bool) -> None:
-        """Runs the minimal scenario with seeds that the search has not seen, with other schemes on the same
-        path for comparison, and writes the report."""
+        """Runs the minimal scenario with seeds that the search has not used, with other schemes on the same
+        path for comparison, and writes the report.
+        """
         more = [] if self.question.objective.beside else [self.question.scheme, *BESIDE]
         if self.question.compared and self.question.against:
             more.insert(1, self.question.against)
@@ -240,7 +242,7 @@ class Hunt:
             build(self.path / SIMULATED, pdf=False)
 
     def replay(self, runs: int, *, quiet: bool) -> bool:
-        """Runs the minimal scenario on the emulator; True if what it shows holds there."""
+        """Runs the minimal scenario on the emulator; True if the finding holds there."""
         self._campaign(EMULATED, [("where", "emulate"), ("runs", str(runs))], quiet=quiet)
         return self.document.emulated is not None and self.document.emulated.holds
 
@@ -253,7 +255,7 @@ class Hunt:
         loaded = load(self.path / MINIMAL, [Override(f"--set {key}", key, text) for key, text in changes])
         target = self.path / plane
         if target.exists() and _hash_of(target) != loaded.scenario.hash:
-            # A scenario that was minimal before the search was extended.
+            # The scenario was minimal before the search was extended.
             shutil.rmtree(target)
         finished = run_campaign(
             loaded, target, resume=False, argv=["narrows", "hunt"], console=stderr_console(), quiet=quiet

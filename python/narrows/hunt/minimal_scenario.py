@@ -1,4 +1,4 @@
-"""The scenario that a hunt leaves: minimal, with what it shows as expectations, run by `narrows run`."""
+"""The scenario that results from a hunt: minimal, with its finding as expectations, for `narrows run`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from narrows.hunt.space import Values
 from narrows.scenario.quantity import show
 from narrows.statistics.runs import median_over_runs
 
-#: Runs of the scenario, with seeds that the search has not seen.
+#: Runs of the scenario, with seeds that the search has not used.
 FRESH = 6
 #: The share of the gap between two schemes that each may lose before the scenario's expectations fail.
 GIVEN_AWAY = 0.15
 
 
 def expectations(question: Question, evaluator: Evaluator, values: Values, promised: float) -> list[str]:
-    """The results of the minimal scenario, as entries of `expect`."""
+    """The finding of the minimal scenario, as entries of `expect`."""
     objective, scheme = question.objective, question.scheme
     if objective.beside:
         ratio = promised / (1 - promised) if promised < 1 else math.inf
@@ -50,7 +50,7 @@ def expectations(question: Question, evaluator: Evaluator, values: Values, promi
 
 
 def _both(evaluator: Evaluator, values: Values) -> list[list[float]]:
-    """By run the values of both schemes."""
+    """The values of both schemes by run."""
     return [
         [float(value) for value in of_run if value is not None]
         for of_run in evaluator.apart(values, CONFIRMED)
@@ -58,7 +58,7 @@ def _both(evaluator: Evaluator, values: Values) -> list[list[float]]:
 
 
 def _outwards(value: float, *, up: bool) -> float:
-    """A limit in two digits, not stricter than the value."""
+    """A limit with two digits, no stricter than the value."""
     if value <= 0:
         return 0.0
     scale = 10 ** (math.floor(math.log10(value)) - 1)
@@ -84,7 +84,7 @@ def scenario(
     expect: Sequence[str],
     comment: Sequence[str] = (),
 ) -> str:
-    """The text of a scenario of a hunt, with its story as a comment."""
+    """The text of a hunt's scenario, with its history as a comment."""
     quoted = [json.dumps(text, ensure_ascii=False) for text in (claim, ask(question))]
     head = [f"name: {name}", f"title: {quoted[0]}", f"question: {quoted[1]}", "where: simulate"]
     text = question.scenario(values, question.seed + 1, FRESH, head)
@@ -123,12 +123,13 @@ def claim(question: Question, value: float) -> str:
 
 def outcome(question: Question, results: Results, folder: str) -> Replay:
     """The results of a campaign: value and verdict of each run, the median of the valid ones, and whether all
-    expectations hold."""
+    expectations hold.
+    """
     order = [question.scheme, *([question.against] if question.compared and question.against else [])]
     by_run: dict[int, dict[str, dict[str, dict[str, float | None]]]] = {}
     verdicts: dict[int, str] = {}
     for row in results.rows:
-        # Together the two are one row of the scenario, with a separate name.
+        # Together the two form one row of the scenario, with a separate name.
         scheme = question.scheme if question.objective.beside else row.scheme
         if scheme not in order:
             continue
@@ -156,7 +157,7 @@ def outcome(question: Question, results: Results, folder: str) -> Replay:
 
 
 def _medians(question: Question, results: Results) -> dict[str, float | None]:
-    """By scheme the median of the metric, of those that met the path."""
+    """The median of the metric for each scheme that met the path."""
     if question.objective.beside:
         return {}
     return {

@@ -1,6 +1,6 @@
 """Minimises a path: leaves out elements that are not needed, and rounds the remaining values.
 
-A change stays if the objective still holds in each of several runs. After every omission the rest is tried
+A change stays if the objective still holds in each of several runs. After every omission the others are tried
 again, since two elements may substitute for each other.
 """
 
@@ -16,7 +16,7 @@ from narrows.hunt.space import Values, plainer
 
 @dataclass
 class Minimal:
-    """A small scenario, and what it took."""
+    """A small scenario, and the number of attempts."""
 
     values: Values
     removed: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Minimal:
 def minimise(
     evaluator: Evaluator, values: Values, wanted: float, told: Callable[[Minimal], None] = lambda _: None
 ) -> Minimal:
-    """The point without what its value does not need, in plain numbers."""
+    """The point without the elements that its value does not need, in round numbers."""
     space = evaluator.question.space
     minimal = Minimal(space.tidy(values))
 

@@ -1,7 +1,7 @@
 """Objectives of a hunt: one number of a path, computed from the metrics of its runs.
 
 Without a competitor, or with one that shares the path (`share`, `rival`), it is a number of one run. Against
-another scheme it is the difference between two runs of the same seed, each scheme alone on the path.
+another scheme it is the difference between two runs with the same seed, each scheme alone on the path.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from narrows.documents.results import Metric
 from narrows.scenario import registry
 from narrows.scenario.quantity import QuantityError, convert, parse
 
-#: By flow (`1`, `2`, `all`) the metrics of a run.
+#: The metrics of a run by flow (`1`, `2`, `all`).
 Metrics = Mapping[str, Mapping[str, float | None]]
 
 #: Genes that belong to each kind of question.
 PATH = ("rate", "delay", "queue", "loss", "bursts", "burst", "low", "period", "outage", "every")
 TRAFFIC = ("datagrams", "short", "bulk")
 BESIDE = (*PATH, "jitter", "datagrams", "short", "later", "earlier")
-#: Without a goal the minimal scenario keeps this share of the worst that was found, or this multiple of it.
+#: Without a goal the minimal scenario keeps this share of the worst value, or this multiple of it.
 KEPT_HIGH, KEPT_LOW, LEAST_KEPT = 0.8, 1.5, 0.01
-#: With a goal it goes beyond it by this share, so that it still does in real time.
+#: With a goal it exceeds it by this share, so that it still does in real time.
 SPARE = 0.1
 
 
@@ -32,7 +32,7 @@ class Objective:
     """One meaning of "worst"."""
 
     name: str
-    #: Column that it is computed from, and the flow.
+    #: The source column and the flow.
     metric: str
     flow: str
     #: True if the highest value is the worst.
@@ -45,7 +45,7 @@ class Objective:
 
     @property
     def columns(self) -> list[str]:
-        """The metrics that are needed to compute it."""
+        """The metrics from which it is computed."""
         return [self.metric, "throughput_bps"] if self.beside else [self.metric]
 
     @property
@@ -58,14 +58,14 @@ class Objective:
         value = metrics.get(self.flow, {}).get(self.metric)
         if value is None or not self.beside:
             return value
-        # The ratio is that of the lesser to the larger, and does not say whose it is.
+        # The ratio is that of the smaller value to the larger, and does not say whose it is.
         own, other = (metrics.get(flow, {}).get("throughput_bps") or 0.0 for flow in ("1", "2"))
         lesser = value / (1 + value)
         mine = lesser if own <= other else 1 - lesser
         return mine if self.name == "share" else 1 - mine
 
     def of_runs(self, runs: Sequence[Metrics]) -> float | None:
-        """The value of a path: of its run, or of the scheme's less the other one's."""
+        """The value of a path: of its run, or of the scheme's minus the other's."""
         values = [self.of_run(metrics) for metrics in runs]
         if any(value is None for value in values):
             return None
@@ -77,19 +77,19 @@ class Objective:
         return value >= than if self.high else value <= than
 
     def value_to_keep(self, worst: float, goal: float | None, compared: bool) -> float:
-        """The value that the minimal scenario still reaches."""
+        """The value that the minimal scenario must still reach."""
         if goal is not None:
             return goal * (1 + SPARE if self.high == (goal > 0) else 1 - SPARE)
-        # A difference of what shall be low is negative, and shrinks as one of what shall be high does.
+        # A difference of a quantity that should be low is negative, and shrinks like one that should be high.
         return worst * KEPT_HIGH if self.high or compared else max(worst * KEPT_LOW, LEAST_KEPT)
 
     def value_to_promise(self, kept: float) -> float:
-        """The value that the minimal scenario promises: less than it reaches, with a margin."""
+        """The value that the minimal scenario asserts: less than it reaches, by a margin."""
         return kept / (1 + SPARE if self.high == (kept > 0) else 1 - SPARE)
 
     @property
     def described(self) -> Metric:
-        """The metric that values are written like."""
+        """The metric whose notation the values use."""
         return registry.metrics()[self.metric] if not self.beside else registry.metrics()["loss_ratio"]
 
     def words(self, value: float | None) -> str:
@@ -99,7 +99,7 @@ class Objective:
         return amount(value, self.described)
 
     def read(self, text: str) -> float:
-        """A value that the user wrote; raises `QuantityError`."""
+        """Parses a user's value; raises `QuantityError`."""
         kind = "span" if self.described.unit == "ns" else "ratio"
         negative = text.strip().startswith("-")
         value = float(convert(parse(text.strip().removeprefix("-"), kind), kind, None))

@@ -12,7 +12,9 @@ NOTHING = "-"
 
 
 def points(report: HuntReport) -> Iterator[tuple[str, str, str, str]]:
-    """For each gene, its name, the range searched, and its value as found and in the minimal scenario."""
+    """For each gene: its name, the searched range, and its value in the worst point and in the minimal
+    scenario.
+    """
     best = report.best.values if report.best else {}
     minimal = report.minimal.values if report.minimal else {}
     for bound in report.bounds:
@@ -21,8 +23,9 @@ def points(report: HuntReport) -> Iterator[tuple[str, str, str, str]]:
 
 
 def planes(report: HuntReport, objective: Objective) -> Iterator[tuple[str, str, str, str, str]]:
-    """For each plane on which the minimal scenario was run: runs, verdicts, median and range, and if it
-    holds."""
+    """For each plane on which the minimal scenario was run: runs, verdicts, median and range, and whether it
+    holds.
+    """
     for plane, replay in (("simulated", report.simulated), ("emulated", report.emulated)):
         if replay is None:
             continue
@@ -37,7 +40,7 @@ def planes(report: HuntReport, objective: Objective) -> Iterator[tuple[str, str,
 
 
 def others(report: HuntReport, objective: Objective) -> str:
-    """Other schemes on the same path, as a sentence; empty without any."""
+    """Other schemes on the same path, as a sentence; empty if there are none."""
     schemes = report.simulated.schemes if report.simulated else {}
     texts = [
         f"{scheme} {objective.words(value)}"

@@ -1,7 +1,7 @@
 """The search: differential evolution (Storn and Price 1997, SciPy's), a generation at a time on all workers.
 
-It needs no derivatives and no order among genes, follows from its seed alone, and asks for a whole generation
-at once. When a population has nothing left to gain, a new one begins with the next seed.
+It needs neither derivatives nor an order of genes, follows from its seed alone, and evaluates a whole
+generation at once. When a population has converged, a new one starts with the next seed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Members of a population for each number that is searched.
+#: Members of a population per searched number.
 PER_GENE = 3
-#: Value of points that have none: worse than any.
+#: The value of points that have none: worse than any other.
 NOTHING = 1e300
-#: Of so many of the worst points is looked which one is worst in several runs.
+#: This many of the worst points are run several times to choose the worst one.
 FINALISTS = 8
-#: Runs that confirm that a goal is reached, and that the minimal scenario must hold in.
+#: Runs that confirm that a goal is reached, and in which the minimal scenario must hold.
 CONFIRMED = range(1, 6)
 
 
@@ -35,7 +35,7 @@ class _Enough(Exception):  # noqa: N818 - ends the search, whatever the library 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long is searched: a number of evaluations or seconds, whichever is given."""
+    """The length of the search: a number of evaluations or of seconds, whichever is given."""
 
     evaluations: int | None = None
     seconds: float | None = None
@@ -56,22 +56,22 @@ class Search:
     evaluator: Evaluator
     budget: Budget
     told: Callable[[Search], None] = lambda _: None
-    #: Seconds that earlier sessions have searched.
+    #: Search time of earlier sessions, in seconds.
     before_s: float = 0.0
     evaluations: int = 0
     best: Best | None = None
-    #: The worst points, by what they are.
+    #: The worst points, by their values in words.
     worst: dict[tuple[str, ...], Best] = field(default_factory=dict)
-    #: Evaluations of earlier sessions, which are repeated from what they have kept.
+    #: Evaluations of earlier sessions, which are repeated from the stored results.
     before: int = 0
     reached: bool = False
     began: float = field(default_factory=time.monotonic)
-    #: Points that looked as if they reached the goal and did not in other runs.
+    #: Points that seemed to reach the goal and did not in other runs.
     refuted: set[tuple[str, ...]] = field(default_factory=set)
 
     @property
     def seconds(self) -> float:
-        """Time that was searched, by all sessions."""
+        """The search time of all sessions, in seconds."""
         return self.before_s + time.monotonic() - self.began
 
     def run(self) -> None:
@@ -105,7 +105,7 @@ class Search:
             pass
 
     def _score(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values of a generation, one column for each point, for a library that looks for the least."""
+        """The values of a generation, one column for each point, for a library that minimises."""
         import numpy as np
 
         question = self.evaluator.question
@@ -158,7 +158,7 @@ class Search:
 
 
 def holds(evaluator: Evaluator, values: Values, wanted: float) -> bool:
-    """True if a point is as bad as this in every one of several runs."""
+    """True if a point is as bad as `wanted` in every one of several runs."""
     return all(
         value is not None and evaluator.question.objective.worse(value, wanted)
         for value in evaluator.values([values], CONFIRMED)[0]
@@ -166,8 +166,9 @@ def holds(evaluator: Evaluator, values: Values, wanted: float) -> bool:
 
 
 def confirm(evaluator: Evaluator, search: Search) -> Best | None:
-    """The worst point in all of several runs, with its value in the mildest; None
-    if none has a value in all."""
+    """The worst point in all of several runs, with its value in the mildest one; None if no point has a value
+    in all of them.
+    """
     objective = evaluator.question.objective
     points = [search.best] if search.reached and search.best else list(search.worst.values())
     mildest = []
@@ -182,7 +183,7 @@ def confirm(evaluator: Evaluator, search: Search) -> Best | None:
 
 
 def library() -> Any:
-    """The library that searches; raises `UnavailableError` where it is not installed."""
+    """The optimisation library; raises `UnavailableError` if it is not installed."""
     try:
         from scipy import optimize
     except ImportError:

@@ -1,8 +1,8 @@
-"""The search space: genes of a path and its traffic, with bounds, and the scenario they make.
+"""The search space: genes of a path and its traffic, with bounds, and the resulting scenario.
 
-A point of the search is a list of numbers from 0 to 1, one for each gene. A gene that is optional is absent
-below one half, so that half of all points lack each kind of element, and unneeded ones can be left out.
-Values have three digits, so that the printed path is the simulated one.
+A point of the search is a list of numbers from 0 to 1, one for each gene. An optional gene is absent below
+one half, so that half of all points lack each kind of element, and unneeded ones can be omitted. Values have
+three digits, so that the printed path is the simulated one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from narrows.scenario.quantity import show
 from narrows.text import any_of, did_you_mean, shorten
 
 MTU = 1500
-#: A queue of fewer packets hardly lets a window through, whoever controls it.
+#: A queue of fewer packets hardly lets a window through, whatever the scheme.
 LEAST_QUEUE = 10
-#: Digits of values in the search.
+#: Digits of values during the search.
 DIGITS = 3
 SHORT_FLOW = "100 kB"
 
 
 @dataclass(frozen=True)
 class Gene:
-    """One thing that may differ from path to path."""
+    """One value that may vary between paths."""
 
     name: str
     #: `rate`, `span`, `ratio`, `bdp`, `packets` or `number` of the value; bounds are in base units.
@@ -37,17 +37,17 @@ class Gene:
     about: str
     #: Absent in half of the points.
     optional: bool = True
-    #: All ratios alike, not all differences.
+    #: Searched on a logarithmic scale.
     log: bool = True
-    #: The gene without which this one means nothing.
+    #: The gene without which this one has no meaning.
     of: str | None = None
-    #: True if there is one value only.
+    #: True if there is only one value.
     fixed: bool = False
-    #: The value that absence means.
+    #: The value that absence is equivalent to.
     absent: float = 0.0
 
     def at(self, place: float) -> float | None:
-        """The value at a place from 0 to 1; None where the gene is absent."""
+        """The value at a position from 0 to 1; None if the gene is absent."""
         if self.optional:
             if place < 0.5:
                 return None
@@ -59,12 +59,12 @@ class Gene:
         return self.fit(round_digits(value, DIGITS))
 
     def fit(self, value: float) -> float:
-        """The value within the bounds, whole where the kind is."""
+        """The value within the bounds, rounded if the kind requires it."""
         value = min(self.high, max(self.low, value))
         return float(round(value)) if self.kind in ("packets", "number", "span", "rate") else value
 
     def words(self, value: float | None) -> str:
-        """The value as people write it; the meaning of absence where it is absent."""
+        """The value in a user's notation; the meaning of absence if it is absent."""
         return write_value(self.kind, self.absent if value is None else value)
 
     @property
@@ -74,13 +74,12 @@ class Gene:
 
     @property
     def searched(self) -> str:
-        """The bounds, and the meaning of absence where the gene may be absent."""
+        """The bounds, and the meaning of absence if the gene may be absent."""
         absent = f"{self.words(None) if self.absent else 'none'}, or " if self.optional else ""
         return absent + self.law
 
 
-#: The default bounds: realistic paths, with nothing on them that would
-#: stop any scheme.
+#: The default bounds: realistic paths, without conditions that would stop any scheme.
 GENES = (
     Gene("rate", "rate", 2e6, 50e6, "rate of the bottleneck", optional=False),
     Gene("delay", "span", 5e6, 100e6, "one-way delay of the path, the same both ways", optional=False),
@@ -106,7 +105,7 @@ Values = dict[str, float | None]
 
 @dataclass(frozen=True)
 class Space:
-    """The genes that are searched, and those that are held, for one question."""
+    """The searched and the fixed genes for one question."""
 
     genes: tuple[Gene, ...]
     duration_ns: int
@@ -120,8 +119,7 @@ class Space:
         return self.tidy(point)
 
     def tidy(self, values: Values) -> Values:
-        """The values without what means nothing: of genes that are absent, and of two that exclude each
-        other."""
+        """The values without meaningless ones: of absent genes, and of two that exclude each other."""
         point = dict(values)
         for gene in self.genes:
             if gene.of and point.get(gene.of) is None:
@@ -132,7 +130,7 @@ class Space:
 
     @property
     def free(self) -> int:
-        """How many numbers make a point."""
+        """The number of searched numbers."""
         return sum(not gene.fixed for gene in self.genes)
 
     def gene(self, name: str) -> Gene:
@@ -140,11 +138,11 @@ class Space:
         return next(gene for gene in self.genes if gene.name == name)
 
     def in_words(self, values: Values) -> dict[str, str]:
-        """All values as people write them."""
+        """All values in a user's notation."""
         return {gene.name: gene.words(values.get(gene.name)) for gene in self.genes}
 
     def plain(self) -> Values:
-        """A path with nothing on it: 20 Mbit/s, 20 ms and a queue of 1 bdp, within the bounds."""
+        """A path without further elements: 20 Mbit/s, 20 ms and a queue of 1 bdp, within the bounds."""
         values: Values = {gene.name: None for gene in self.genes}
         for name, value in (("rate", 20e6), ("delay", 20e6), ("queue", 1.0)):
             values[name] = self.gene(name).fit(value)
@@ -152,8 +150,9 @@ class Space:
 
 
 def make(names: Sequence[str], bounds: Mapping[str, str], duration_ns: int) -> Space:
-    """The space of these genes with other bounds for some: `LOW..HIGH`, a value, or `none` by their names.
-    Raises `UsageError`."""
+    """The space of these genes with other bounds for some: `LOW..HIGH`, a value, or `none`, by name. Raises
+    `UsageError`.
+    """
     known = {gene.name: gene for gene in GENES if gene.name in names}
     for name, text in bounds.items():
         if name not in known:
@@ -173,7 +172,7 @@ def _bound(gene: Gene, text: str) -> Gene:
     parts = text.split("..")
     if len(parts) > 2 or not all(part.strip() for part in parts):
         raise UsageError(f"--bound {gene.name}={text}: write LOW..HIGH, one value, or none")
-    # A unit may stand once, behind the second number.
+    # A unit may be written once, after the second number.
     unit = parts[-1].strip().lstrip("0123456789.").strip()
     ends = []
     for part in parts:
@@ -196,7 +195,7 @@ def _bound(gene: Gene, text: str) -> Gene:
 
 
 def round_digits(value: float, digits: int) -> float:
-    """The value with so many digits that count."""
+    """The value rounded to this many significant digits."""
     return float(f"{value:.{digits - 1}e}") if value else 0.0
 
 
@@ -222,7 +221,7 @@ def queue_packets(values: Values) -> int:
 
 
 def elements(values: Values) -> list[str]:
-    """The elements of the forward path as they are written in a scenario."""
+    """The elements of the forward path in the notation of scenarios."""
     rate = float(values["rate"] or 0)
     served = write_value("rate", rate)
     if (low := values.get("low")) is not None:
@@ -249,8 +248,8 @@ def elements(values: Values) -> list[str]:
 
 
 def background(values: Values) -> list[str]:
-    """The entries of cross traffic as they are written in a scenario."""
-    # Traffic that does not yield to congestion leaves room even at low rates.
+    """The entries of cross traffic in the notation of scenarios."""
+    # Traffic that does not yield to congestion must leave capacity even at low rates.
     rate = float(values["rate"] or 0) * (values.get("low") or 1.0)
     texts = []
     if (share := values.get("datagrams")) is not None:
@@ -264,8 +263,9 @@ def background(values: Values) -> list[str]:
 
 
 def flows(values: Values, duration_ns: int, against: str | None) -> str:
-    """The flows under test as they are written in a scenario, nothing for a single one; `against` competes
-    with the first one."""
+    """The flows under test in the notation of scenarios; empty for a single one; `against` competes with the
+    first one.
+    """
     if against is None:
         return f"{{count: {count:.0f}}}" if (count := values.get("flows")) else ""
     starts = [
@@ -277,7 +277,7 @@ def flows(values: Values, duration_ns: int, against: str | None) -> str:
 
 
 def plainer(value: float) -> list[float]:
-    """Rounder values near one, the plainest first: 1, 2 or 5 and zeros, one digit, two digits."""
+    """Rounder values near one, the roundest first: 1, 2 or 5 and zeros, one digit, two digits."""
     if value <= 0 or not math.isfinite(value):
         return []
     scale = Fraction(10) ** math.floor(math.log10(value))

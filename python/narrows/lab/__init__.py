@@ -2,7 +2,7 @@
 beside ours.
 
 `reading` reads a family (`lab.yaml`), `store` finds families, `published` reads their tables, `running` runs
-their experiments as campaigns, `ours` takes the values of columns from those campaigns. `comparing` puts both
-together into one plain document, `findings` says in sentences what a table shows, and `text` and `page` show
-the document. `lesson` and `marking` are for families that teach.
+their experiments as campaigns, `ours` takes the values of columns from those campaigns. `comparing` combines
+both into one document, `findings` describes a table in sentences, and `text` and `page` render the document.
+`lesson` and `marking` handle families that teach.
 """

@@ -1,4 +1,4 @@
-"""The description of a family before anything is run: its page, experiments, columns and published table."""
+"""The description of a family before it is run: its page, experiments, columns and published table."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _lesson(lab: Lab) -> dict[str, Any]:
 
 
 def lines(lab: Lab) -> list[str]:
-    """The family for the terminal: the page, then what is run and compared."""
+    """The family for the terminal: the page, then the experiments and comparisons."""
     texts = [page_of(lab).rstrip(), ""]
     if lab.lesson is not None:
         texts += [f"A lesson of {lab.lesson.minutes:g} minutes.", ""]

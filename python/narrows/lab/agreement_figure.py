@@ -1,4 +1,4 @@
-"""Published values against ours: a point on the diagonal is met, one above it is larger here."""
+"""Published values against ours: a point on the diagonal matches, one above it is larger here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.typing import FillStyleType
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
-#: The axes are logarithmic where the largest value is so many times the smallest.
+#: The axes are logarithmic if the largest value is this many times the smallest.
 _WIDE = 20.0
 _SIDE_MM, _LEFT_MM, _BOTTOM_MM, _TOP_MM = 78.0, 15.0, 11.0, 4.0
 _LINE_MM = 3.6

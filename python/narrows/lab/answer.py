@@ -1,4 +1,4 @@
-"""The answer that a report opens with: a few sentences, made of the comparison alone."""
+"""The answer that opens a report: a few sentences that follow from the comparison alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from narrows.analysis.metrics import four_digits
 from narrows.documents.laboratory import FAILS, HOLDS, AccuracyLimit, LabReport
 from narrows.text import plural
 
-#: Sentences on the order as a whole, by the share of pairs of schemes in the published order.
+#: Sentences about the order as a whole, by the share of pairs of schemes in the published order.
 _ORDER = (
     (0.9, "The published order of the schemes is found again"),
     (0.75, "The published order of the schemes is found again for the most part"),
@@ -137,7 +137,7 @@ def limit_text(limit: AccuracyLimit, labels: Mapping[str, str]) -> str:
 
 
 def number(value: float | None, statistic: str) -> str:
-    """A statistic for people; `–` where there is none."""
+    """A statistic in words; `–` if there is none."""
     if value is None:
         return "–"
     if statistic in ("mean_relative_error", "same_signs"):
@@ -150,7 +150,7 @@ def _share(value: float) -> str:
 
 
 def inside(label: str) -> str:
-    """A label inside of a sentence: only the first letter of a plain word changes."""
+    """A label within a sentence: only the first letter of a plain word changes."""
     first = label.split(" ", 1)[0]
     plain = first[1:].islower() and not first.startswith("Jain")
     return label[:1].lower() + label[1:] if plain else label

@@ -1,4 +1,4 @@
-"""Combinations of several values: of flows in a run, of lines of a table."""
+"""Combinations of several values: of flows in a run, or of lines of a table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from statistics import fmean, median
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's index (sum x)^2 / (n sum x^2) of values that are not negative; 1 if all are zero, because then
-    all have the same. Jain, Chiu and Hawe, DEC-TR-301, 1984."""
+    """Jain's index (sum x)^2 / (n sum x^2) of non-negative values; 1 if all are zero, because they are then
+    equal. Jain, Chiu and Hawe, DEC-TR-301, 1984.
+    """
     squares = sum(value * value for value in values)
     return 1.0 if squares == 0 else sum(values) ** 2 / (len(values) * squares)
 
@@ -24,5 +25,5 @@ _WAYS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def combine(values: Sequence[float], way: str) -> float:
-    """One value of several (at least one): their `sum`, `mean`, `median`, `min`, `max` or `jain`."""
+    """Combines values (at least one) into their `sum`, `mean`, `median`, `min`, `max` or `jain`."""
     return float(_WAYS[way](values))

@@ -49,13 +49,14 @@ from narrows.statistics.agreement import Agreement, agreement, total
 
 
 def compare(run: LabRun) -> LabReport:
-    """The report of a laboratory that has been run, without figures; of an interrupted one, that of the runs
-    so far."""
+    """The report of a finished laboratory, without figures; for an interrupted one, that of the
+    runs so far.
+    """
     lab = run.lab
     done = {name: measure(run, lab.experiments[name]) for name in run.done()}
     columns = [_column(run, column, done) for column in lab.columns.values()]
     columns = [column for column in columns if column.cells]
-    # The promises of a family are about whole runs.
+    # The limits of a family apply to full runs only.
     limits = [] if run.quick else lab.expect
     by_name = {column.name: column for column in columns}
     report = LabReport(
@@ -94,8 +95,9 @@ def compare(run: LabRun) -> LabReport:
 
 
 def _answer(folder: Path) -> list[str]:
-    """The findings of an experiment, in the words of its campaign's report; empty where the campaign can't be
-    read."""
+    """The findings of an experiment, in the words of its campaign's report; empty if the campaign can't be
+    read.
+    """
     from narrows.report import answers
     from narrows.report.data import load
 
@@ -148,7 +150,7 @@ def _column(run: LabRun, column: Column, done: Mapping[str, Measured]) -> LabCol
         cells = []
     label = column.label or metric.label
     if column.across == "jain":
-        # An index, whatever it is of.
+        # An index of any quantity.
         better = {"better": "higher"} if isinstance(metric, Metric) else {}
         metric = replace(metric, unit="1", show_unit="1", show_scale=1.0, **better)
     among = [cell for cell in cells if cell.scheme in run.lab.ranks]
@@ -173,7 +175,7 @@ def _column(run: LabRun, column: Column, done: Mapping[str, Measured]) -> LabCol
 
 
 def _is_published(cells: Sequence[LabCell], cell: LabCell) -> bool:
-    """True if something was published in this column about the condition of a cell."""
+    """True if a value was published in this column for the condition of a cell."""
     condition = (cell.experiment, cell.case)
     return any(other.theirs is not None for other in cells if (other.experiment, other.case) == condition)
 
@@ -244,15 +246,16 @@ def _theirs(
 
 
 def _errors(ours: float, theirs: float) -> tuple[float, float | None, float | None]:
-    """The error of our value: in the unit, as a share of theirs, and as |ln(ours/theirs)| where both are
-    positive."""
+    """The error of our value: in the unit, as a share of theirs, and as |ln(ours/theirs)| if both are
+    positive.
+    """
     relative = (ours - theirs) / theirs if theirs > 0 else None
     log = abs(math.log(ours / theirs)) if ours > 0 and theirs > 0 else None
     return ours - theirs, relative, log
 
 
 def summarize(cells: Sequence[LabCell]) -> Accuracy:
-    """Errors and order of the cells that were compared; order counts within a case of an experiment."""
+    """Errors and order of the compared cells; order counts within a case of an experiment."""
     compared = _pairs(cells)
     groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for cell, theirs, ours in compared:
@@ -278,7 +281,7 @@ def summarize(cells: Sequence[LabCell]) -> Accuracy:
 
 
 def _pairs(cells: Iterable[LabCell]) -> list[tuple[LabCell, float, float]]:
-    """The cells that were compared, each with the published value and ours."""
+    """The compared cells, each with the published value and ours."""
     return [
         (cell, cell.theirs, cell.ours)
         for cell in cells

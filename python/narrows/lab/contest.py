@@ -1,7 +1,7 @@
 """A contest: submitted schemes ranked over paths that their authors do not know.
 
 Every submission runs on every scenario of the paths, each as a separate campaign, so that a submission that
-crashes, hangs or can't be loaded harms no other. The score:
+crashes, hangs or can't be loaded affects no other. The score:
 
 - the value of a submission on a path is the median over its runs of the power of its own flows: the sum of
   their throughputs over the largest of their 95th percentiles of one-way delay;
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
     from narrows.scenario import Loaded
 
-#: Another scheme that is always there.
+#: A second scheme that always exists.
 _ANOTHER = "reno"
-#: The end of a run that has used up its processor time.
+#: The message of a run that has exceeded its processor time.
 _CPU = "SIGXCPU"
 _TOO_LONG = "a run took more than {} s of processor time"
-#: Times that a submission is run on an emulated path until a run is valid: the machine may have been busy,
-#: and that must not cost a submission its path.
+#: How often a submission is run on an emulated path until a run is valid: the machine may have been busy, and
+#: that must not cost a submission its path.
 _ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How a contest is run: the plane, and the processor time that a simulated run may take."""
+    """The rules of a contest: the plane, and the processor time of a simulated run."""
 
     where: str
     limit_s: int
@@ -56,11 +56,11 @@ class Rules:
 
 @dataclass
 class Entrant:
-    """A submission with its values: on each path one of each run, NaN where there is none."""
+    """A submission with its values: on each path one per run, NaN where there is none."""
 
     submission: Submission
     values: list[list[float]] = field(default_factory=list)
-    #: Why something of it could not be run; each once.
+    #: The reasons why something could not be run, each once.
     problems: list[str] = field(default_factory=list)
 
 
@@ -83,8 +83,9 @@ def run(
     quiet: bool,
     tell: Callable[[str], object],
 ) -> Contest:
-    """Runs what is missing in a contest's folder, and ranks. Raises `DataError` for scenarios that can't be
-    read and `Interrupted`; problems of a submission are in the document."""
+    """Runs the missing campaigns of a contest's folder, and ranks. Raises `DataError` for scenarios that
+    can't be read and `Interrupted`; problems of a submission are in the document.
+    """
     courses = [_read_course(file, rules) for file in scenarios_in(paths)]
     entrants = [Entrant(submission) for submission in submissions_in(submitted)]
     for number, entrant in enumerate(entrants, 1):
@@ -121,7 +122,7 @@ def _places_of(folder: Path, name: str, course: _Course, rules: Rules) -> list[P
 
 @dataclass(frozen=True)
 class _Course:
-    """A scenario: a path for each of its rows, with the numbers of the flows that are the submission's."""
+    """A scenario: a path for each of its rows, with the numbers of the submission's flows."""
 
     file: Path
     runs: int
@@ -129,14 +130,13 @@ class _Course:
 
     @property
     def names(self) -> list[str]:
-        """Of the paths."""
+        """The names of the paths."""
         stem = self.file.stem
         return [stem] if len(self.own) == 1 else [f"{stem} {row}" for row in range(1, len(self.own) + 1)]
 
 
 def _read_course(file: Path, rules: Rules) -> _Course:
-    """A scenario, which is read with two schemes that are always there: flows that change are the
-    submission's."""
+    """Reads a scenario with two schemes that always exist: the flows that differ belong to the submission."""
     from narrows.scenario.overrides import Override
 
     ours, other = (
@@ -165,8 +165,9 @@ def _load(file: Path, change: Any, rules: Rules) -> Loaded:
 
 
 def _runner(submission: Submission, folder: Path, rules: Rules) -> Location | None:
-    """The program that simulates a submission, its own or the agent, with limits of time and memory;
-    `None` where the agent emulates, which has its own limits."""
+    """The program that simulates a submission, its own or the agent, with limits of time and memory; `None`
+    if the agent emulates, which has separate limits.
+    """
     import shutil
 
     if rules.where != "simulate":
@@ -204,8 +205,9 @@ def _play(
     console: Console,
     quiet: bool,
 ) -> list[str]:
-    """Runs a submission on the paths of a scenario, and takes its values. Gives what made runs invalid, where
-    it may have been the machine: other runs count then."""
+    """Runs a submission on the paths of a scenario, and collects its values. Returns the reasons of invalid
+    runs if the machine may be to blame: other runs count then.
+    """
     from narrows.campaign.run import run_campaign
 
     try:
@@ -216,7 +218,7 @@ def _play(
     except (Interrupted, Signalled, KeyboardInterrupt):
         raise
     except NarrowsError as error:
-        # Which path it was, its author is not to know.
+        # The author must not learn which path it was.
         text = str(error).replace(str(place), "a run")
         _note_failure(entrant, text.replace(str(course.file), "a path").replace(course.file.name, "a path"))
         return []
@@ -264,8 +266,9 @@ def power(flows: list[dict[str, Any]]) -> float:
 
 
 def ranks(values: Floats) -> Floats:
-    """Ranks from 1 along the last axis, the largest value first; equal ones share the mean of their ranks,
-    and all that are NaN share the last ones."""
+    """Ranks from 1 along the last axis, the largest value first; equal values share the mean of their ranks,
+    and all NaN values share the last ones.
+    """
     known = np.where(np.isfinite(values), values, -np.inf)
     better = (known[..., None, :] > known[..., :, None]).sum(axis=-1)
     equal = (known[..., None, :] == known[..., :, None]).sum(axis=-1)
@@ -307,8 +310,9 @@ def _value(runs: list[float]) -> float:
 
 
 def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:
-    """The 95 % interval of each one's place, when paths are drawn again and, on each of them, runs: the same
-    of all submissions, for run k of each has met the same chance."""
+    """The 95 % interval of each place, when paths are resampled and, on each of them, runs: the same runs for
+    all submissions, because run k of each shares its randomness.
+    """
     count, paths = len(entrants), len(entrants[0].values)
     chance = np.random.RandomState(SEED)
     # For each path, resampled medians of all submissions.
@@ -317,7 +321,7 @@ def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:
     for path in range(paths):
         values = np.array([entrant.values[path] for entrant in entrants])
         picks = chance.randint(0, values.shape[1], size=(times, values.shape[1]))
-        # A run that is missing counts as its path's median.
+        # A missing run counts as its path's median.
         middle = np.array([_value(runs) for runs in values])[:, None]
         values = np.where(np.isfinite(values), values, middle)
         drawn[path] = np.median(values[:, picks], axis=-1).T
@@ -331,7 +335,7 @@ def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:
 
 
 def for_students(contest: Contest, per_path: bool) -> Contest:
-    """The ranking without the names of paths, and without values of single ones unless they are wanted."""
+    """The ranking without the names of paths, and without values of single paths unless requested."""
     places = contest.ranking
     if not per_path:
         places = [replace(place, values=UNSET, ranks=UNSET) for place in places]

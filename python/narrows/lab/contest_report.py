@@ -1,4 +1,4 @@
-"""The ranking of a contest: as a table, a page and a file of values, to be handed out."""
+"""The ranking of a contest, to be handed out: as a table, a page and a file of values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write(folder: Path, contest: Contest, shown: Contest) -> list[Path]:
         "ranking.json": _json_text(shown),
         "contest.json": _json_text(contest),
     }
-    # Nothing has been run where no submission could be.
+    # Nothing was run if no submission could be.
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_atomically(folder / name, text)
@@ -43,7 +43,7 @@ def _json_text(contest: Contest) -> str:
 
 
 def place_text(place: Place) -> str:
-    """`2`, or `2 (1 to 3)` where chance might have made it another."""
+    """`2`, or `2 (1 to 3)` if chance might have changed it."""
     low, high = place.place_low, place.place_high
     return f"{place.place}" if low == high == place.place else f"{place.place} ({low} to {high})"
 
@@ -62,7 +62,7 @@ def csv_text(shown: Contest) -> str:
 
 
 def print_ranking(console: Console, shown: Contest) -> None:
-    """The ranking as a table, and below it what went wrong."""
+    """Prints the ranking as a table, with the problems below it."""
     from narrows.analysis.terminal import Column, FittedTable
 
     table = FittedTable(

@@ -17,7 +17,7 @@ _AGREEMENT = Options(width_mm=150.0)
 
 
 def draw_all(run: LabRun, report: LabReport) -> list[LabFigure]:
-    """Draws all figures for which there are runs, into `figures` below the run."""
+    """Draws all figures that have runs, into `figures` below the run."""
     figures = [figure for column in report.columns if (figure := _draw_compared(run, column)) is not None]
     for number, drawing in enumerate(run.lab.figures, 1):
         figures += _draw(run, drawing, f"{number}-{drawing.figure}", None)
@@ -36,7 +36,7 @@ def draw_task(run: LabRun, name: str) -> list[LabFigure]:
 
 
 def _draw_compared(run: LabRun, column: LabColumn) -> LabFigure | None:
-    """Ours against the published values of a column that has at least two of both."""
+    """Draws ours against the published values of a column, if it has at least two of both."""
     if column.all.cells < 2:
         return None
     stem = run.folder / FOLDER / f"compared-{column.name}"
@@ -49,7 +49,7 @@ def _draw_compared(run: LabRun, column: LabColumn) -> LabFigure | None:
 
 
 def _draw(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterable[LabFigure]:
-    """A figure over the conditions that it shows; nothing if none of them has been run."""
+    """Draws a figure over its conditions; draws nothing if none of them has been run."""
     from narrows.campaign.schema import resolved_scenario
     from narrows.campaign.store import CampaignFolder
     from narrows.report.plotting import Choice, compose, write

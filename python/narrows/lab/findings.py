@@ -1,6 +1,7 @@
 """The findings in a table of values, as sentences: the highest and the lowest, changes of rank between
 conditions, and orders that hold in all of them. Ties share a place; values that are missing, or negative
-without reason, are named and not ranked."""
+without reason, are named and not ranked.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +11,24 @@ from itertools import combinations, pairwise
 
 from narrows.text import plural
 
-#: For each condition, the values by scheme; None where missing.
+#: For each condition, the values by scheme; None if missing.
 Table = Mapping[str, Mapping[str, float | None]]
-#: Statements about pairs that are written out before the rest is counted.
+#: Up to this many statements about pairs are written out; the others are counted.
 _MOST_PAIRS = 6
-#: Conditions that are named before the rest is counted.
+#: Up to this many conditions are named; the others are counted.
 _MOST_NAMES = 5
 
 
 def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str]:
-    """Sentences about one column; `label` is its name inside of a sentence, `show` writes a value with its
-    unit."""
+    """Sentences about one column; `label` is its name within a sentence, `show` formats a value with its
+    unit.
+    """
     usable = {
         case: {name: value for name, value in row.items() if _is_usable(value)} for case, row in table.items()
     }
     ranked = {case: _in_order(row) for case, row in usable.items() if len(row) > 1}
     texts = []
-    # Where all have the same value there is no first or last.
+    # If all values are equal, there is no first or last.
     differing = {case: order for case, order in ranked.items() if len(order) > 1}
     if differing:
         texts.append(_ends(f"Highest {label}", differing, usable, 0, show))
@@ -41,7 +43,7 @@ def _is_usable(value: float | None) -> bool:
 
 
 def _in_order(row: Mapping[str, float | None]) -> list[list[str]]:
-    """The schemes from the highest value to the lowest, those of one value together."""
+    """The schemes from the highest value to the lowest; those with equal values together."""
     groups: dict[float, list[str]] = {}
     for name, value in row.items():
         if value is not None:
@@ -51,7 +53,8 @@ def _in_order(row: Mapping[str, float | None]) -> list[list[str]]:
 
 def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
     """The rank of each scheme with a usable value, 1 for the highest; ties have the mean of the ranks that
-    they share."""
+    they share.
+    """
     by_name: dict[str, float] = {}
     place = 1
     for group in _in_order({name: value for name, value in row.items() if _is_usable(value)}):
@@ -61,7 +64,7 @@ def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few of many names, and how many more there are."""
+    """The first few of many names, and the number of the others."""
     between = "; " if any("," in name for name in names) else ", "
     if len(names) <= _MOST_NAMES:
         return between.join(names)
@@ -83,7 +86,7 @@ def _ends(
     place: int,
     show: Callable[[float], str],
 ) -> str:
-    """Names the first or last, case by case or in all of them."""
+    """Names the first or the last, case by case or for all of them."""
     cases: dict[str, list[str]] = {}
     for case, order in ranked.items():
         cases.setdefault(_join(order[place]), []).append(case)
@@ -104,8 +107,9 @@ def _ends(
 
 
 def _above(ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[tuple[str, str]]:
-    """Pairs of schemes of which the first one is above the second in every condition, and both are in
-    each."""
+    """Pairs of schemes of which the first ranks above the second in every condition, and both have a rank in
+    each.
+    """
     places = [
         {name: place for place, group in enumerate(order) for name in group} for order in ranked.values()
     ]
@@ -135,7 +139,7 @@ def _always(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> str:
 
 
 def _nearest(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs that do not follow from two others, which say the same in fewer words."""
+    """The pairs that do not follow from two others, to say the same in fewer words."""
     known = set(pairs)
     names = {name for pair in pairs for name in pair}
     return [
@@ -146,7 +150,7 @@ def _nearest(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _changes(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[str]:
-    """The scheme whose rank changes most, and between which conditions the order changes most."""
+    """The scheme whose rank changes most, and the conditions between which the order changes most."""
     places: dict[str, dict[str, float]] = {}
     for case, order in ranked.items():
         size = len(order)

@@ -1,5 +1,6 @@
-"""The keys of laboratories, from `format.yaml`: what reading, the JSON Schema and the reference derive
-from."""
+"""The keys of laboratories, from `format.yaml`: the source of the reader, the JSON Schema and the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from narrows.files import read_packaged
 
 #: The types of single values and plain collections.
 TYPES = ("text", "texts", "name", "flag", "number", "file", "values", "choices")
-#: The ways in which a key may hold sections.
+#: The ways in which a key may contain sections.
 HOLDERS = ("of", "list", "named")
 
 
@@ -26,7 +27,7 @@ class Key:
     required: bool
     #: One of `TYPES` or `HOLDERS`, or `choice`.
     type: str
-    #: The section that it holds.
+    #: The section that it contains.
     section: str = ""
     choices: tuple[str, ...] = ()
     default: Any = None

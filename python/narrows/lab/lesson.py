@@ -1,4 +1,4 @@
-"""The answers of a student: the file that is written for them, and what is read from it."""
+"""The answers of a student: writing the file, and reading it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def find_task(lab: Lab, name: str) -> Task:
 
 def write_answers(lab: Lab, folder: Path) -> Path | None:
     """Writes the questions of a lesson as a file to fill in; returns None if the file exists, whatever its
-    content."""
+    content.
+    """
     from narrows.analysis.terminal import fold
     from narrows.campaign.store import write_atomically
 

@@ -34,7 +34,7 @@ MARKED, NO_ANSWERS, NOT_RUN, UNREADABLE = "marked", "no answers", "not run", "un
 
 @dataclass(frozen=True)
 class Answer:
-    """A right answer: a fixed one, or where it is in the student's runs; `within` is a share of it."""
+    """A right answer: a fixed one, or its origin in the student's runs; `within` is a relative tolerance."""
 
     right: str | None
     origin: str | None
@@ -46,7 +46,8 @@ class Answer:
 
 def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
     """The right answers by `TASK.QUESTION`. Raises `DataError` if the file does not exist or is
-    not complete."""
+    incomplete.
+    """
     assert lab.lesson is not None
     file = path or _find_solution(lab, lab.lesson.solution)
     if file is None or not file.is_file():
@@ -132,8 +133,9 @@ def _marks(students: list[Student]) -> Marks:
 
 
 def _mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
-    """The marks of one folder; in a class a folder that cannot be marked costs one sentence, not the others'
-    marks."""
+    """The marks of one folder; in a class a folder that cannot be marked yields one sentence and does not
+    affect the others' marks.
+    """
     unmarked = Student(name=folder.resolve().name, folder=str(folder), state=NOT_RUN)
     if not (folder / NOTE).is_file():
         why = f"{folder}: no lesson was run here"
@@ -207,7 +209,7 @@ def _is_right(answer: str, expected: str, question: Question, within: float) -> 
 
 
 def _from_runs(right: Answer, report: LabReport) -> str | None:
-    """The value that the student's own runs gave; of two, their quotient."""
+    """The value from the student's own runs; for two values, their quotient."""
     cells = [cell for column in report.columns if column.name == right.column for cell in column.cells]
     values = []
     for side in _sides(str(right.origin)):
@@ -221,7 +223,7 @@ def _from_runs(right: Answer, report: LabReport) -> str | None:
 
 
 def print_marks(console: Console, marks: Marks) -> None:
-    """Prints one student answer by answer, several as a table."""
+    """Prints one student answer by answer, several students as a table."""
     from narrows.analysis.terminal import Column, FittedTable
 
     students = marks.students

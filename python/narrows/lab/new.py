@@ -34,8 +34,9 @@ def make(folder: Path, lesson: bool) -> list[str]:
 
 
 def copy_family(lab: Lab, folder: Path) -> list[str]:
-    """Copies the files of a family but the right answers of a lesson, and returns their names. Raises
-    `UsageError` if the folder exists."""
+    """Copies the files of a family without the right answers of a lesson, and returns their names. Raises
+    `UsageError` if the folder exists.
+    """
     if folder.exists():
         raise UsageError(f"{folder} exists already; name another folder, or remove it")
     solution = lab.lesson.solution if lab.lesson else None

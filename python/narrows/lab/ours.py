@@ -18,13 +18,13 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ours:
-    """One of our values: the result of the runs of a scheme in a case, or the reason why it has none."""
+    """One of our values: the result of a scheme's runs in a case, or the reason why it has none."""
 
     value: float | None
     #: The values of the runs, by their numbers.
     runs: tuple[float, ...] = ()
     why: str | None = None
-    #: Runs in which what is timed never happened.
+    #: Runs in which the timed event never happened.
     never: int = 0
     #: Names of the records.
     cells: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of one experiment by column, scheme and case, and the metrics that they are of."""
+    """The values of one experiment by column, scheme and case, and their metrics."""
 
     values: dict[tuple[str, str, str], Ours]
     metrics: dict[str, Metric]
@@ -56,8 +56,7 @@ class Measured:
 
 
 def measure(run: LabRun, experiment: Experiment) -> Measured:
-    """The values of an experiment that has been run; of one that was interrupted, those of its finished
-    runs."""
+    """The values of a finished experiment; for an interrupted one, those of its finished runs."""
     from narrows.campaign.entries import read_skipped
     from narrows.campaign.results import read
     from narrows.campaign.schema import resolved_scenario

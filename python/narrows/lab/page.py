@@ -1,4 +1,4 @@
-"""A laboratory's report as one HTML page: everything in it, nothing loaded from anywhere, no script."""
+"""A laboratory's report as one self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _Experiment:
 
 
 def page(report: LabReport, folder: Path) -> str:
-    """The page as text, with the figures of the run's `folder`; the same report makes the same bytes."""
+    """The page as text, with the figures of the run's `folder`; the same report yields the same bytes."""
     from jinja2 import Environment
     from markupsafe import Markup
 
@@ -153,7 +153,7 @@ def _reversed_pair(pair: ReversedPair) -> str:
 
 
 def _tables(column: LabColumn) -> list[_Table]:
-    """One table for each set of schemes: conditions below each other, schemes side by side."""
+    """One table for each set of schemes, with a row per condition and a column per scheme."""
     tables: dict[tuple[str, ...], list[_Row]] = {}
     by_case: dict[tuple[str, str], dict[str, LabCell]] = {}
     for cell in column.cells:

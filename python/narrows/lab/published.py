@@ -1,4 +1,4 @@
-"""Tables of published values: CSV files with a head, kept as they were printed."""
+"""Tables of published values: CSV files with a heading, stored as they were printed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Value:
     """A published value: one line, or several combined."""
 
     value: float
-    #: The number of lines, and the least and the largest of them.
+    #: The number of lines, and their smallest and largest value.
     lines: int
     low: float
     high: float
@@ -30,7 +30,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Published:
-    """The lines of a table, and the column with the name of the scheme."""
+    """The lines of a table, and its column of scheme names."""
 
     path: Path
     scheme: str
@@ -39,7 +39,7 @@ class Published:
 
     @classmethod
     def read(cls, path: Path, scheme: str) -> Published:
-        """Reads a CSV file. Raises `DataError` if it is none, or has no such column."""
+        """Reads a CSV file. Raises `DataError` if it is not one, or has no such column."""
         try:
             text = read_whole(path, "published table", MOST_BYTES).decode("utf-8-sig")
             lines = list(csv.reader(text.splitlines(), strict=True))
@@ -69,8 +69,9 @@ class Published:
         return list(dict.fromkeys(row[self.scheme] for row in self.rows))
 
     def lines(self, scheme: str, *where: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-        """The lines of a scheme that meet all conditions; of one column named several times the last
-        counts."""
+        """The lines of a scheme that meet all conditions; if a column is named several times the last
+        condition counts.
+        """
         wanted = {column: texts for entry in where for column, texts in entry.items()}
         return [
             row
@@ -102,7 +103,7 @@ class Published:
 
 
 def same(text: str, other: str) -> bool:
-    """True if two texts of a table are the same, or the same number."""
+    """True if two texts of a table are equal, as text or as numbers."""
     if text == other:
         return True
     try:

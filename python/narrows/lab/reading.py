@@ -1,4 +1,4 @@
-"""A laboratory as its `lab.yaml` says (`narrows/lab/1`)."""
+"""A laboratory as defined by its `lab.yaml` (`narrows/lab/1`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from narrows.text import any_of, did_you_mean, shorten
 
 FILE = "lab.yaml"
 SCHEMA = "narrows/lab/1"
-#: Lines of a published table: column to the texts that will do.
+#: Conditions on lines of a published table: from a column to the accepted texts.
 Lines = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A condition: a row of the matrix of a scenario, and the lines of the published table about it."""
+    """A condition: a row of a scenario's matrix, and the corresponding lines of the published table."""
 
     name: str
     ours: dict[str, str]
@@ -49,7 +49,7 @@ class ValuesOf:
     """Where the published values of a column are."""
 
     column: str
-    #: Whose lines they are, if not those of the scheme under test.
+    #: The scheme of these lines, if not the one under test.
     scheme: str | None
     where: Lines
     of: str
@@ -58,7 +58,7 @@ class ValuesOf:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: one of our metrics, and the published values that it is compared with."""
+    """A column: one of our metrics, and the published values to compare it with."""
 
     name: str
     label: str | None

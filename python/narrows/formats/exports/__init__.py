@@ -1,1 +1,1 @@
-"""Formats that campaigns are written in, one module each."""
+"""Export formats, one module each."""

@@ -22,7 +22,7 @@ from narrows.formats.cells import CellToExport, export_cells, load_json
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
-    """Writes the tables of all finished runs; gives the number of rows per file."""
+    """Writes the tables of all finished runs; returns the number of rows per file."""
     from narrows import _native
     from narrows.campaign import results
 

@@ -1,9 +1,10 @@
 """One `.flent.gz` per run: flent's results format (version 3), which `flent -i` and its plots read.
 
-A run appears as flent's test `tcp_nup` (flows that send forward) or `tcp_ndown` (backward; a run with both
-is two files). The series "TCP upload::k" is what arrived of flow k, "Ping (ms) ICMP" the mean delay of a
-packet there and of one back in each step; values of the sender's states are raw values, as flent's socket
-statistics."""
+A run appears as flent's test `tcp_nup` (flows that send forward) or `tcp_ndown` (backward; a run with both is
+two files). The series "TCP upload::k" has the arrivals of flow k, "Ping (ms) ICMP" the mean delay of a packet
+there and of one back in each step; values of the sender's states are raw values, like flent's socket
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
 #: Version of the format.
 VERSION = 3
-#: Flent's own step, and fewest steps of a run.
+#: Flent's default step, and the smallest number of steps of a run.
 STEP_NS = 200_000_000
 FEWEST = 20
-#: Tests of flent by direction: name, series, parameter with the number of streams.
+#: Flent's tests by direction: name, series, parameter with the number of streams.
 TESTS = {
     "forward": ("tcp_nup", "TCP upload", "upload_streams"),
     "backward": ("tcp_ndown", "TCP download", "download_streams"),
@@ -39,7 +40,7 @@ PING = "Ping (ms) ICMP"
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
-    """Writes the results of each finished run; gives the names of the files and their series."""
+    """Writes the results of each finished run; returns the names of the files and their series."""
 
     def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
         flows = cell.record["cell"]["flows"]
@@ -52,7 +53,7 @@ def export_campaign(
             document = results(cell, direction, f"{cell.id}{suffix}.flent.gz")
             name = document["metadata"]["DATA_FILENAME"]
             text = json.dumps(document, separators=(",", ":"), sort_keys=True)
-            # Without the time of day, so that the same records give the same bytes.
+            # Without the time of day, so that the same records yield the same bytes.
             (partial / name).write_bytes(gzip.compress(text.encode(), mtime=0))
             files.append(name)
             series += len(document["results"])
@@ -132,7 +133,8 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
 
 def _ping(cell: CellToExport, time: Series, step: int) -> Series:
     """Mean delay there plus mean delay back of the packets sent in each step, in ms; without packets the
-    sender's round-trip time; NaN where nothing is known."""
+    sender's round-trip time; NaN if unknown.
+    """
     import numpy as np
 
     from narrows.campaign.series import read_packets, read_states
@@ -163,7 +165,7 @@ def _ping(cell: CellToExport, time: Series, step: int) -> Series:
 
 
 def _points(base_ns: int, time: Series, **values: Series) -> list[dict[str, float]]:
-    """Raw values with their absolute times; what is not known is left out."""
+    """Raw values with their absolute times; unknown values are omitted."""
     import numpy as np
 
     absolute = (base_ns / 1e9 + time).tolist()

@@ -1,7 +1,7 @@
 """Captures of both ends of every run: `CELL-sender.pcapng` and `CELL-receiver.pcapng`.
 
-Packets have the times and sizes of the record; their headers are made up so that Wireshark and tshark analyse
-them, and tell the retransmissions that the senders counted:
+Packets have the times and sizes of the record; their headers are synthesised so that Wireshark and tshark can
+analyse them, and identify the retransmissions that the senders counted:
 
 ```sh
 tshark -r CELL-sender.pcapng -Y tcp.analysis.retransmission
@@ -21,7 +21,7 @@ from narrows.formats.cells import CellToExport, export_cells, load_json
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
-    """Writes two captures of each finished run; gives numbers of packets."""
+    """Writes two captures of each finished run; returns numbers of packets."""
     from narrows import _native
 
     def write(cell: CellToExport, partial: Path) -> dict[str, Any]:

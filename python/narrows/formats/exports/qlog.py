@@ -1,4 +1,4 @@
-"""One qlog file per flow of every run, as its sender saw it: `CELL-flowN.sqlog`.
+"""One qlog file per flow of every run, from its sender's view: `CELL-flowN.sqlog`.
 
 The format is version 0.4 of the drafts (draft-ietf-quic-qlog-main-schema), as JSON text sequences.
 """
@@ -18,7 +18,7 @@ NEWEST = "0.4"
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], version: str
 ) -> list[dict[str, Any]]:
-    """Writes a log of each flow of each finished run; gives numbers of events."""
+    """Writes a log of each flow of each finished run; returns numbers of events."""
     from narrows import _native
 
     def write(cell: CellToExport, partial: Path) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Formats that measurements are read from, one module each."""
+"""Import formats, one module each."""

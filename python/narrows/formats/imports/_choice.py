@@ -1,8 +1,8 @@
-"""Which connections of a capture are flows of the run.
+"""The connections of a capture that count as flows of the run.
 
-A capture usually has more than what was to be measured: the control connection of iperf3, names that
-were looked up, a login. Such connections carry little, and would count in totals and shares as much as the
-rest."""
+A capture usually contains more than the measurement: the control connection of iperf3, name lookups, a login.
+Such connections carry little data, and would count in totals and shares as much as the others.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from narrows._native import Connection
     from narrows.formats.imports.pcapng import Capture
 
-#: Most flows of a run: a capture of a scan has very many connections.
+#: Maximum number of flows of a run: a capture of a scan has very many connections.
 MOST_FLOWS = 4096
-#: A connection is small with less than this share of the data of the largest one, and fewer bytes than that.
+#: A connection is small if it has less than this share of the data of the largest one, and fewer bytes than
+#: this.
 SMALL_SHARE, SMALL_BYTES = 0.01, 100_000
-#: A control connection spans a larger one between the same hosts, with less than this share of its data, and
-#: fewer bytes than that.
+#: A control connection spans a larger one between the same hosts, has less than this share of its data, and
+#: fewer bytes than this.
 CONTROL_SHARE, CONTROL_BYTES = 0.1, 64_000
-#: Small connections that carry together more than this share of all data are what was to be measured.
+#: Small connections that together carry more than this share of all data are the measurement.
 MANY_SHARE = 0.05
 _MOST_NAMED = 3
 _TCP = 6
@@ -33,7 +34,9 @@ _TCP = 6
 
 @dataclass(frozen=True)
 class Choice:
-    """Which connections the user wants: those with one of the ports, or by number; empty selects all."""
+    """The user's selection of connections: those with one of the ports, or by number; an empty one selects
+    all.
+    """
 
     ports: Sequence[int] = ()
     flows: Sequence[int] = ()
@@ -41,7 +44,9 @@ class Choice:
 
 @dataclass
 class Chosen:
-    """The connections that are flows, by their places in the capture, and what is to be said of the rest."""
+    """The connections that count as flows, by their indices in the capture, and sentences about the
+    others.
+    """
 
     places: list[int]
     reasons: list[dict[str, str]] = field(default_factory=list)
@@ -49,7 +54,7 @@ class Chosen:
 
 
 def choose_connections(capture: Capture, choice: Choice) -> Chosen:
-    """Chooses among the connections of a capture; raises `DataError` if the wish fits none of them."""
+    """Chooses among the connections of a capture; raises `DataError` if none matches the selection."""
     connections = capture.connections
     if choice.flows:
         for number in choice.flows:
@@ -81,13 +86,13 @@ def choose_connections(capture: Capture, choice: Choice) -> Chosen:
 
 
 def name_of(connection: Connection) -> str:
-    """A connection by its ends, as in `10.0.0.1:40000 > 10.0.0.2:5201`."""
+    """A connection in terms of its ends, such as `10.0.0.1:40000 > 10.0.0.2:5201`."""
     ends = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in connection.ends]
     return " > ".join(ends)
 
 
 def _rest(connections: Sequence[Connection], places: list[int], small: list[int], rule: str) -> Chosen:
-    """The choice, and sentences about what is left out."""
+    """The choice, and sentences about the omitted connections."""
     chosen = Chosen(places)
     if len(places) > MOST_FLOWS:
         largest = sorted(places, key=lambda place: sum(connections[place].payload), reverse=True)
@@ -120,7 +125,7 @@ def _name_largest(connections: Sequence[Connection]) -> str:
 
 
 def _small(connections: Sequence[Connection], places: list[int]) -> set[int]:
-    """The places of connections that are not to be counted beside larger ones."""
+    """The indices of connections that do not count beside larger ones."""
     sizes = {place: sum(connections[place].payload) for place in places}
     most = max(sizes.values(), default=0)
     small = {place for place in places if sizes[place] < min(SMALL_SHARE * most, SMALL_BYTES)}
@@ -134,7 +139,7 @@ def _small(connections: Sequence[Connection], places: list[int]) -> set[int]:
         own = connections[place]
         if place in small or own.protocol != _TCP or sizes[place] >= CONTROL_BYTES:
             continue
-        # Largest first: usually the first one decides.
+        # Largest first: the first one usually decides.
         for other in sorted(spans.get(_hosts(own), []), key=lambda number: sizes[number], reverse=True)[:16]:
             other_one = connections[other]
             spanned = own.first_ns <= other_one.first_ns and own.last_ns >= other_one.last_ns

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 STRANGERS = "packets that the capture of the far end has and that of the near end lacks"
 ONE_ONLY = "connections that only one of both captures has"
-#: Most pairs of connections on the same ports that are compared.
+#: Maximum number of pairs of connections on the same ports that are compared.
 _MOST_PAIRS = 64
-#: Connections in two captures may be one if they overlap in this share of the time and of the data. The near
-#: end of a path with losses sees repeated data that the far one lacks.
+#: Connections in two captures may be the same if they overlap in this share of the time and of the data. The
+#: near end of a path with losses sees repeated data that the far one lacks.
 _TOGETHER, _SAME = 0.8, 0.5
 _UNMATCHED = (
     "Both captures show the same connection, but the packets of the one can't be recognised in the other, so"
@@ -32,7 +32,7 @@ _UNMATCHED = (
 
 @dataclass
 class Pair:
-    """One connection in two captures: its places, how these are related, and what both saw."""
+    """One connection in two captures: its indices, how they are related, and the data that both saw."""
 
     here: int
     there: int
@@ -45,8 +45,9 @@ class Pair:
 def match_ends(
     capture: Capture, other: Capture, places: Sequence[int] | None = None, most: int | None = None
 ) -> list[Pair]:
-    """The connections that two captures share, the largest first; only of `places` of the first, and of no
-    more than `most` different ones."""
+    """The connections that two captures share, the largest first; only those in `places` of the first
+    capture, and no more than `most` different ones.
+    """
     from narrows import _native
 
     theirs: dict[object, list[int]] = {}
@@ -73,8 +74,9 @@ def match_ends(
 
 
 def _keys(connection: Connection) -> list[object]:
-    """Keys that two captures of a connection share: its addresses and ports and, where these are translated
-    on the way, the initial sequence numbers of both ends."""
+    """Keys that two captures of a connection share: its addresses and ports and, for translated addresses,
+    the initial sequence numbers of both ends.
+    """
     addresses = (connection.protocol, frozenset(connection.ends))
     numbers = connection.handshake
     return [addresses] if numbers is None else [addresses, frozenset(numbers)]
@@ -98,8 +100,9 @@ def _translation_notes(capture: Capture, other: Capture, pairs: Iterable[Pair]) 
 
 
 def likely_translated(item: Capture, other: Capture) -> bool:
-    """True if the largest connections of two captures may be one whose addresses were translated on the way:
-    with one end in common, at the same time, with nearly the same data."""
+    """True if the largest connections of two captures may be the same one behind address translation: with
+    one end in common, at the same time, with nearly the same data.
+    """
     mine, theirs = (
         max(capture.connections, key=lambda connection: sum(connection.payload), default=None)
         for capture in (item, other)
@@ -114,8 +117,9 @@ def likely_translated(item: Capture, other: Capture) -> bool:
 
 
 def both_ends(capture: Capture, other: Capture, chosen: Chosen, scheme: str) -> MeasuredRun:
-    """The run of two captures that share connections, those of `chosen` in the first one: of each packet
-    there are its times at both ends."""
+    """The run of two captures that share connections, those of `chosen` in the first one: each packet has its
+    times at both ends.
+    """
     pairs = {pair.here: pair for pair in match_ends(capture, other, chosen.places)}
     seen = [pair for _, pair in sorted(pairs.items()) if pair.packets is not None]
     if not seen:
@@ -163,7 +167,9 @@ def both_ends(capture: Capture, other: Capture, chosen: Chosen, scheme: str) -> 
 def _from_one(
     capture: Capture, other: Capture, chosen: Chosen, pairs: Sequence[Pair], scheme: str
 ) -> MeasuredRun:
-    """The run of two captures of one place, or whose packets can't be matched: that of the sender's one."""
+    """The run of two captures from one place, or whose packets can't be matched: that of the sender's
+    capture.
+    """
     use, places = capture, chosen.places
     pair = next((pair for pair in pairs if pair.kind == "unmatched"), None)
     if pair is not None and _is_sender(other, pair.there) and not _is_sender(capture, pair.here):

@@ -1,4 +1,4 @@
-"""The documents of iperf3 in a file, whatever surrounds them.
+"""The iperf3 documents in a file, whatever surrounds them.
 
 ```text
 iperf3 -J            one JSON object, at the end of the test
@@ -7,7 +7,8 @@ iperf3 --json-stream (3.17) a line {"event": "start" | "interval" | "end" | "err
 ```
 
 Documents may follow each other in one file, with lines of text (what iperf3 wrote to standard error) before,
-between and after them. With `--get-server-output` the server's document is a member of the client's."""
+between and after them. With `--get-server-output` the server's document is a member of the client's.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ TEXT = "lines of text around the documents"
 CUT = "documents that are cut off or damaged"
 OTHERS = "JSON documents that are not of iperf3"
 OUTPUTS = "texts of the server's output"
-#: Numbers as iperf3's own printing has them where JSON has none: of a test of no time, for example.
+#: Numbers in iperf3's notation that JSON lacks: in a test of zero duration, for example.
 _NOT_NUMBERS = re.compile(r"(?<=[:\[,])(\s*)[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
-#: A heading of what iperf3 prints for people.
+#: A heading in iperf3's output for people.
 _PLAIN = re.compile(r"^\[ ID\] +(\[Role\] +)?Interval ", re.MULTILINE)
 _NOT_WHOLE = "is not a complete JSON document; iperf3 -J writes it when it ends"
-#: Places at which a document may begin: a brace at the start of a line.
+#: Positions at which a document may begin: a brace at the start of a line.
 _BEGIN = re.compile(r"^\{", re.MULTILINE)
-#: Places that are tried after the first that is not a document.
+#: The number of further positions to try after one that is not a document.
 _MOST_TRIES = 1000
 _EVENTS = {"start", "interval", "end", "error", "server_output_json", "server_output_text"}
 
@@ -50,19 +51,19 @@ class Document:
     intervals: list[Json]
     end: Json
     error: str = ""
-    #: False if iperf3 stopped before it wrote its own sums.
+    #: False if iperf3 stopped before it wrote its sums.
     complete: bool = True
     unread: list[Unread] = field(default_factory=list)
 
     @property
     def cookie(self) -> str:
-        """The name of the test that both ends know; empty if the document does not say it."""
+        """The identifier of the test that both ends know; empty if the document omits it."""
         cookie = self.start.get("cookie")
         return cookie if isinstance(cookie, str) else ""
 
 
 def read_documents(file: Path) -> list[Document]:
-    """The documents in a file, in their order; raises `DataError` if it has none that can be read."""
+    """The documents in a file, in order; raises `DataError` if it has no readable one."""
     try:
         text = read_decompressed(file, "document of iperf3").decode("utf-8-sig", "replace")
         content = _Content(text)
@@ -78,7 +79,7 @@ def read_documents(file: Path) -> list[Document]:
 
 
 class _Content:
-    """The JSON values of a text, those of `--json-stream` apart, and counts of everything else."""
+    """The JSON values of a text, those of `--json-stream` separately, and counts of everything else."""
 
     def __init__(self, text: str) -> None:
         self.values: list[Json] = []
@@ -120,8 +121,9 @@ class _Content:
 
 
 def _objects(text: str, note: Callable[[str], None]) -> Iterator[tuple[int, Json, int]]:
-    """The JSON objects of a text with their places; `note` is called with a sentence about each that begins
-    like one and cannot be read."""
+    """The JSON objects of a text with their positions; `note` receives a sentence about each that begins like
+    an object and cannot be read.
+    """
     decoder = json.JSONDecoder()
     place = tries = 0
     while tries <= _MOST_TRIES:
@@ -140,7 +142,7 @@ def _objects(text: str, note: Callable[[str], None]) -> Iterator[tuple[int, Json
 
 
 def _next_object(text: str, place: int) -> int | None:
-    """Where the next object may begin: right here after white space, or at the start of a line."""
+    """The next possible start of an object: here after white space, or at the start of a line."""
     here = place + len(text[place : place + 4096]) - len(text[place : place + 4096].lstrip())
     if text[here : here + 1] == "{":
         return here
@@ -159,7 +161,7 @@ def _why_unreadable(error: Exception, text: str) -> str:
 
 
 class _Stream:
-    """Events of `--json-stream`, as documents: an event `start` begins one."""
+    """Turns events of `--json-stream` into documents; an event `start` begins one."""
 
     def __init__(self) -> None:
         self._parts: list[dict[str, Any]] = []
@@ -180,7 +182,7 @@ class _Stream:
 
 
 def _documents(file: Path, value: Json, *, complete: bool = True) -> list[Document]:
-    """The document that a JSON object is, and the server's if it is a member."""
+    """The document in a JSON object, and the server's if it is a member."""
     intervals = value.get("intervals") or []
     start, end = value.get("start") or {}, value.get("end") or {}
     if not isinstance(intervals, list) or not isinstance(start, dict) or not isinstance(end, dict):

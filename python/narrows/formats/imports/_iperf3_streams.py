@@ -1,4 +1,4 @@
-"""The streams of one document of iperf3: what its end counted per interval, and the sums of both ends."""
+"""The streams of one iperf3 document: the counts of its end per interval, and the sums of both ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.errors import DataError
 from narrows.formats.imports._iperf3_documents import Document, Json
 from narrows.formats.runs import MOST_FLOWS, Floats
 
-#: Larger numbers (bytes, packets, microseconds) are not believed.
+#: Larger numbers (bytes, packets, microseconds) are considered errors.
 _MOST = 2.0**60
 #: Longest test, in seconds: a year.
 _LONGEST_S = 366 * 86_400.0
@@ -21,7 +21,9 @@ _LONGEST_S = 366 * 86_400.0
 
 @dataclass(frozen=True)
 class Sum:
-    """Bytes of a stream at one of its ends, and the seconds of that end since its start; None: not known."""
+    """Bytes of a stream at one of its ends, and the time of that end in seconds since its start; None if
+    unknown.
+    """
 
     bytes: float | None = None
     end_s: float | None = None
@@ -30,7 +32,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Datagrams:
-    """iperf3's sums of a stream of UDP."""
+    """iperf3's sums of a UDP stream."""
 
     packets: float
     lost: float
@@ -40,39 +42,39 @@ class Datagrams:
 
 @dataclass
 class Stream:
-    """One stream as one end counted it."""
+    """One stream as counted by one end."""
 
     socket: int
-    #: True if this end sent the data; True if they went from the server to the client.
+    #: True if this end sent the data; True if the data went from the server to the client.
     sends: bool
     backward: bool
-    #: Port of the client, by which both ends know the connection; 0 if the document does not say it.
+    #: The client's port, by which both ends identify the connection; 0 if the document omits it.
     port: int = 0
-    #: Seconds since the start: the first at which counting began, then the end of each interval.
+    #: Seconds since the start: first the start of counting, then the end of each interval.
     time_s: Floats = field(default_factory=lambda: np.zeros(1))
-    #: Bytes until then.
+    #: Cumulative bytes.
     bytes: Floats = field(default_factory=lambda: np.zeros(1))
-    #: Per interval; NaN where the document does not say it.
+    #: Per interval; NaN if the document omits it.
     retransmits: Floats = field(default_factory=lambda: np.zeros(0))
     cwnd_bytes: Floats = field(default_factory=lambda: np.zeros(0))
     rtt_us: Floats = field(default_factory=lambda: np.zeros(0))
     sent: Sum = Sum()
     received: Sum = Sum()
     datagrams: Datagrams | None = None
-    #: Numbers of intervals that are left out: those before -O ended, those without usable numbers, those
-    #: that were written twice.
+    #: Numbers of omitted intervals: those before the end of -O, those without usable numbers, and repeated
+    #: ones.
     omitted: int = 0
     odd: int = 0
     again: int = 0
 
     @property
     def own(self) -> Sum:
-        """iperf3's sum of what this end counted."""
+        """iperf3's sum for this end."""
         return self.sent if self.sends else self.received
 
 
 def number(value: object, most: float = _MOST) -> float | None:
-    """A number of a document if it is one between 0 and `most`."""
+    """Returns a number of a document if it lies between 0 and `most`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -83,7 +85,9 @@ def number(value: object, most: float = _MOST) -> float | None:
 
 
 def is_client(document: Document) -> bool:
-    """True if the client wrote the document: by what it says about the connection, or by who sent what."""
+    """True if the client wrote the document, judging by its facts about the connection, or by the direction
+    of the data.
+    """
     flags = _flags(document)
     if "accepted_connection" in document.start:
         return False
@@ -111,9 +115,10 @@ def congestion_controls(document: Document) -> dict[bool, str]:
 
 
 def read_streams(document: Document) -> list[Stream]:
-    """The streams that the document counted, in the order of its file.
+    """The streams in the document, in the order of the file.
 
-    Raises `DataError`, without the file, if there are none or their intervals are not in order."""
+    Raises `DataError`, without the file, if there are none or their intervals are out of order.
+    """
     result: dict[int, Stream] = {}
     rows: dict[int, list[Json]] = {}
     client = is_client(document)
@@ -189,7 +194,9 @@ def _flags(document: Document) -> set[bool]:
 
 
 def _direction(document: Document, client: bool, flag: object) -> tuple[bool, bool]:
-    """Whether the end that wrote the document sent the data of a stream, and whether they went backward."""
+    """Whether the end that wrote the document sent the data of a stream, and whether the data went
+    backward.
+    """
     reverse = _reverse(document)
     if not isinstance(flag, bool):
         return client != reverse, reverse
@@ -208,7 +215,7 @@ def _ports(document: Document, client: bool) -> dict[int, int]:
 
 
 def _add_sums(document: Document, part: object, stream_of: Any) -> None:
-    """Takes over the sums of one stream, `{"sender": {...}, "receiver": {...}}` or `{"udp": {...}}`."""
+    """Adopts the sums of one stream, `{"sender": {...}, "receiver": {...}}` or `{"udp": {...}}`."""
     if not isinstance(part, dict):
         return
     for name in ("sender", "receiver", "udp"):
@@ -222,7 +229,7 @@ def _add_sums(document: Document, part: object, stream_of: Any) -> None:
         begin, end = number(sums.get("start"), _LONGEST_S), number(sums.get("end"), _LONGEST_S)
         span = end - (begin or 0.0) if end is not None else None
         known = number(sums.get("bytes"))
-        # An end does not know the other one's sum where that did not or cannot report; then it is 0.
+        # An end does not know the other end's sum if that end did not or could not report it; it is then 0.
         if not known and stream.sends != (name == "sender"):
             known = None
         result = Sum(known, span, number(sums.get("retransmits")))
@@ -243,10 +250,10 @@ def _add_datagrams(document: Document, stream: Stream, sums: Json) -> None:
     if not stream.sends:
         stream.received = Sum(None, received_s)
     elif came == 0 and packets and lost != packets:
-        # The receiver did not report: it was stopped, or this is the server's document, which never knows.
+        # The receiver did not report: it was stopped, or this is the server's document, which never has it.
         return
     if packets and isinstance(lost, int | float):
-        # Datagrams that came twice or late make iperf3's count fall below zero.
+        # Duplicate and late datagrams can make iperf3's count negative.
         gone = min(max(float(lost), 0.0), packets)
         stream.datagrams = Datagrams(
             packets, gone, number(sums.get("out_of_order")), number(sums.get("jitter_ms"))
@@ -256,15 +263,16 @@ def _add_datagrams(document: Document, stream: Stream, sums: Json) -> None:
 
 
 def _received_sum(document: Document, backward: bool) -> Json:
-    """iperf3's sum of what was received of all streams of one direction."""
+    """iperf3's sum of received data over all streams of one direction."""
     name = "sum_received_bidir_reverse" if backward and is_bidirectional(document) else "sum_received"
     total = document.end.get(name)
     return total if isinstance(total, dict) else {}
 
 
 def _share_received(document: Document, streams: list[Stream]) -> None:
-    """Divides iperf3's sum of what was received by UDP, which it has for all streams together, among them by
-    the datagrams that came of each."""
+    """Divides iperf3's sum of data received by UDP, which it states for all streams together, among the
+    streams by their received datagrams.
+    """
     for backward in (False, True):
         own = [item for item in streams if item.backward == backward and item.sends and item.datagrams]
         shares = [item.received.bytes or 0.0 for item in own]
@@ -275,14 +283,14 @@ def _share_received(document: Document, streams: list[Stream]) -> None:
 
 
 def _add_intervals(stream: Stream, rows: list[Json]) -> None:
-    """The columns of a stream, from its intervals; those that lack a time or bytes are counted."""
+    """The columns of a stream, from its intervals; intervals without a time or bytes are counted."""
     usable: list[tuple[float, float, Json]] = []
     for row in rows:
         end, size = number(row.get("end"), _LONGEST_S), number(row.get("bytes"))
         if end is None or size is None:
             stream.odd += 1
         elif usable and usable[-1][:2] == (end, size) and usable[-1][2].get("start") == row.get("start"):
-            # An iperf3 that is interrupted writes the last interval again.
+            # An interrupted iperf3 writes the last interval again.
             stream.again += 1
         else:
             usable.append((end, size, row))
@@ -293,7 +301,7 @@ def _add_intervals(stream: Stream, rows: list[Json]) -> None:
             unknown = np.array([np.nan])
             stream.retransmits, stream.cwnd_bytes, stream.rtt_us = unknown, unknown, unknown
         return
-    # Behind what -O leaves out iperf3 counts from 0 again, but the first interval may have an older start.
+    # After the period of -O iperf3 counts from 0 again, but the first interval may have an older start.
     begin = 0.0 if stream.omitted else number(usable[0][2].get("start"), _LONGEST_S) or 0.0
     stream.time_s = np.array([min(begin, usable[0][0]), *(end for end, _, _ in usable)])
     if np.any(np.diff(stream.time_s) < 0):

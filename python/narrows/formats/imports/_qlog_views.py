@@ -1,4 +1,6 @@
-"""Connections in qlogs as each trace saw them: which views are of one connection, and which of one run."""
+"""Connections in qlogs from the view of each trace: which views show the same connection, and which belong to
+one run.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,20 @@ METRICS = (
 )  # fmt: skip
 #: The two ends of a connection.
 _ENDS = ("client", "server")
-#: Share of the packets that one end received which the other must have sent, in the same size.
+#: This share of the packets that one end received must have been sent by the other, with the same size.
 _SAME = 0.9
-#: The clocks of both ends may differ by so much, in ns: a minute.
+#: Clocks of both ends may differ by this much, in ns: a minute.
 _CLOCKS_NS = 60_000_000_000
 
 
 @dataclass
 class View:
-    """One connection as one trace saw it. Times are since 1970 where they are `absolute`."""
+    """One connection from the view of one trace. Times are since 1970 if they are `absolute`."""
 
     file: Path
     #: Index of the trace in its file.
     trace: int
-    #: The name that the trace gives to the connection; empty if none.
+    #: The trace's name for the connection; empty if there is none.
     group: str
     vantage_point: str
     version: str
@@ -44,7 +46,7 @@ class View:
     absolute: bool
     sent_ns: Times
     sent_bytes: Sizes
-    #: Packet number and space as one number; negative where there is none.
+    #: Packet number and space combined; negative if there is none.
     sent_key: Times
     #: NEVER if the packet was not acknowledged.
     acked_ns: Times
@@ -52,7 +54,7 @@ class View:
     received_bytes: Sizes
     received_key: Times
     lost_ns: Times
-    #: How many packets were lost at `lost_ns`.
+    #: The number of packets lost at `lost_ns`.
     lost_packets: NDArray[np.uint64]
     metrics_ns: Times
     metrics: dict[str, NDArray[np.float64]]
@@ -62,13 +64,13 @@ class View:
 
     @classmethod
     def from_log(cls, file: Path, log: dict[str, Any]) -> View:
-        """A view of what the core read."""
+        """Creates a view from data that the core read."""
         keys = {
             end: np.where(log[f"{end}_number"] < 0, -1, log[f"{end}_number"] * 4 + log[f"{end}_space"])
             for end in ("sent", "received")
         }
         sends = _sends(log["sent_bytes"], log["received_bytes"])
-        # Events that only report acknowledgements do not matter at the end that received the data.
+        # At the end that received the data, events that only report acknowledgements are irrelevant.
         unread = [
             Unread(kind, count, matters == "always" or (matters == "sender" and sends))
             for kind, count, matters in log["unread"]
@@ -94,7 +96,7 @@ class View:
 
     @property
     def acked(self) -> NDArray[np.bool_]:
-        """Which packets sent were acknowledged."""
+        """Which of the sent packets were acknowledged."""
         return np.not_equal(self.acked_ns, NEVER)
 
     @property
@@ -111,7 +113,7 @@ class View:
 
 
 def _sends(sent: Any, received: Any) -> bool:
-    """True if an end sent more than it received: bytes, or packets where many have no size."""
+    """True if an end sent more than it received: in bytes, or in packets if many have no size."""
     sized = [not len(sizes) or np.count_nonzero(sizes) > len(sizes) / 2 for sizes in (sent, received)]
     if all(sized):
         return int(sent.sum(dtype=np.int64)) >= int(received.sum(dtype=np.int64))
@@ -119,8 +121,9 @@ def _sends(sent: Any, received: Any) -> bool:
 
 
 def runs_of(views: list[View]) -> list[list[View]]:
-    """The views of each run, in the order in which runs first appear: those of one trace, both ends of a
-    connection, and traces of one file and end that overlap in time."""
+    """The views of each run, in the order in which runs first appear. One run has the views of one trace, of
+    both ends of a connection, and of traces of one file and end that overlap in time.
+    """
     traces = list(dict.fromkeys((view.file, view.trace) for view in views))
     run = {trace: index for index, trace in enumerate(traces)}
 
@@ -161,7 +164,7 @@ def _pairs(views: list[View]) -> list[tuple[View, View]]:
         by_group.setdefault(server.group, []).append(server)
     taken: set[int] = set()
     for client in clients:
-        # Traces that do not name their connection are of one if their files are called alike.
+        # Traces that do not name their connection belong to one if their files have the same name.
         known = [
             view for view in by_group.get(client.group, []) if client.group or _named_alike(client, view)
         ]
@@ -186,7 +189,9 @@ def _without_end(file: Path) -> str:
 
 
 def _agree(view: View, other: View) -> bool:
-    """True if what each end received is what the other sent, and at the same time where clocks tell."""
+    """True if each end received what the other sent, and at the same time if the clocks allow a
+    comparison.
+    """
     if view.absolute and other.absolute:
         apart = max(view.first_ns, other.first_ns) - min(view.last_ns, other.last_ns)
         if apart > _CLOCKS_NS:
@@ -197,7 +202,7 @@ def _agree(view: View, other: View) -> bool:
 
 
 def _same_share(sender: View, receiver: View) -> float | None:
-    """Share of the packets received that were sent, with the same size where both know it."""
+    """The share of received packets that were sent, with the same size if both ends know it."""
     rows = np.flatnonzero(receiver.received_key >= 0)
     if not len(rows):
         return None
@@ -209,7 +214,7 @@ def _same_share(sender: View, receiver: View) -> float | None:
 
 
 def _places(wanted: Times, known: Times) -> Times:
-    """The first place of each of `wanted` among `known`; -1 where it is not."""
+    """The first index of each element of `wanted` in `known`; -1 if it is absent."""
     if not len(known):
         return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(known, kind="stable")
@@ -219,7 +224,7 @@ def _places(wanted: Times, known: Times) -> Times:
 
 
 def flows_of(views: list[View]) -> list[list[View]]:
-    """The connections of a run, each with its views: first the one whose numbers count."""
+    """The connections of a run, each with its views, the authoritative one first."""
     flows = []
     other_of: dict[int, View] = {}
     for first, second in _pairs(views):
@@ -236,7 +241,9 @@ def flows_of(views: list[View]) -> list[list[View]]:
 
 
 def _better_first(item: View, other: View) -> list[View]:
-    """Both views, first that of the end that sent the data: it knows what was acknowledged and in flight."""
+    """Orders two views: first that of the end that sent the data, which knows the acknowledged data and the
+    data in flight.
+    """
     sent = [int(view.sent_bytes.sum(dtype=np.int64)) for view in (item, other)]
     return [item, other] if sent[0] >= sent[1] else [other, item]
 
@@ -245,8 +252,10 @@ Columns = dict[str, Any]
 
 
 def join_views(flows: list[list[View]]) -> tuple[Columns, Columns | None, int] | None:
-    """The packets of connections that were all logged at both ends, with data and back, and how many came
-    that were not sent; `None` if an end is missing, clocks can't be compared, or sizes are not known."""
+    """The packets of connections that were all logged at both ends, with data and acknowledgements, and the
+    number of arrivals that were not sent; `None` if an end is missing, the clocks can't be compared, or sizes
+    are unknown.
+    """
     if not all(len(ends) == 2 and ends[0].absolute and ends[1].absolute for ends in flows):
         return None
     if not all(ends[0].sent_bytes.any() for ends in flows):
@@ -263,8 +272,10 @@ def join_views(flows: list[list[View]]) -> tuple[Columns, Columns | None, int] |
 
 
 def _direction(flow: int, near: View, far: View) -> tuple[Columns, int]:
-    """The packets from `near` with their arrivals at `far`, and how many arrived that `near` did not send."""
-    # Packets without a number are those that negotiate the version, and others that can't be recognised.
+    """The packets from `near` with their arrivals at `far`, and the number of arrivals that `near` did not
+    send.
+    """
+    # Packets without a number negotiate the version, or can't be identified.
     numbered = near.sent_key >= 0
     place = _places(near.sent_key[numbered], far.received_key)
     came = far.received_ns[np.maximum(place, 0)] if len(far.received_ns) else np.zeros(len(place), np.int64)

@@ -1,9 +1,9 @@
-"""Captures that were rotated: one capture in several files, as `tcpdump -C`, `tcpdump -G` and `dumpcap -b`
-write it.
+"""Rotated captures: one capture in several files, as written by `tcpdump -C`, `tcpdump -G` and `dumpcap -b`.
 
-Files are parts of one capture if their names differ in digits alone, the packets of each follow those of the
-part before, and a connection runs across: it has packets in both, and its handshake is not in the later one.
-Two captures of both ends overlap in time, and runs one after the other begin with their own handshakes.
+Files are parts of one capture if their names differ only in digits, the packets of each follow those of the
+previous part, and a connection runs across: it has packets in both, and its handshake is not in the later
+one. In contrast, two captures of both ends overlap in time, and consecutive runs begin with separate
+handshakes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BIG_ENDIAN = bytes.fromhex("1a2b3c4d")
 
 
 def chains(captures: Sequence[Capture]) -> list[list[Capture]]:
-    """The captures, those of one rotated capture together in the order of time."""
+    """The captures; the parts of a rotated one are joined in order of time."""
     interfaces = Counter(capture.file for capture in captures)
     series: dict[object, list[list[Capture]]] = {}
     for capture in sorted(captures, key=_first_ns):
@@ -57,12 +57,12 @@ def _continues(before: Capture, after: Capture) -> bool:
 
 
 def _series(file: Path) -> tuple[Path, str]:
-    """The folder of a file and its name without the digits that count parts or tell times."""
+    """The folder of a file and its name without the digits that number parts or state times."""
     return file.parent, re.sub(r"\d+", "", file.name)
 
 
 def join(parts: Sequence[bytes]) -> bytes | None:
-    """The content of one file with the packets of all parts; `None` if their headers differ."""
+    """The content of a single file with the packets of all parts; `None` if their headers differ."""
     head = _head(parts[0])
     if any(part[: len(head)] != head for part in parts[1:]):
         return None

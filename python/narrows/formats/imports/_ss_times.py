@@ -1,4 +1,4 @@
-"""Times in logs of `ss`: lines of `date` between snapshots, or what `ts` puts before every line.
+"""Times in logs of `ss`: lines of `date` between snapshots, or the prefix that `ts` adds to every line.
 
 | form | from |
 | --- | --- |
@@ -36,8 +36,9 @@ _DATES = tuple(
 
 
 def split_time(line: str) -> tuple[float | None, bool, str]:
-    """The time with which a line begins in seconds, whether it is since 1970 (UTC), and the rest of the line.
-    Without a time: None and the line."""
+    """The time at the start of a line in seconds, whether it is since 1970 (UTC), and the rest of the line.
+    Without a time: None and the line.
+    """
     if match := _NUMBER.match(line):
         whole = match["whole"]
         seconds = int(whole) / 10.0 ** max(len(whole) - 10, 0) + float(match["part"] or 0)
@@ -51,7 +52,7 @@ def split_time(line: str) -> tuple[float | None, bool, str]:
 
 
 def _moment(parts: dict[str, str | None]) -> tuple[float, bool] | None:
-    """Seconds, and whether they are since 1970 in UTC; None if there is no such time."""
+    """Seconds, and whether they are since 1970 in UTC; None if the time is invalid."""
     hour = int(parts["h"] or 0)
     half = (parts.get("half") or "").upper()
     if half:
@@ -64,7 +65,7 @@ def _moment(parts: dict[str, str | None]) -> tuple[float, bool] | None:
     number = (
         int(month) if month.isdigit() else _MONTHS.index(month.lower()) + 1 if month.lower() in _MONTHS else 0
     )
-    # A leap year, for logs that do not say theirs.
+    # A leap year, for logs without a year.
     year = parts.get("year") or "2000"
     try:
         day = datetime(int(year), number, int(parts["day"] or 0), tzinfo=UTC)
@@ -79,8 +80,9 @@ def _moment(parts: dict[str, str | None]) -> tuple[float, bool] | None:
 
 
 def past_midnight(before: float, now: float) -> float:
-    """A time of day behind `before`, which may have days: a clock without a date begins again at midnight.
-    Other values are returned unchanged."""
+    """Moves a time of day after `before`, which may include days: a clock without a date restarts at
+    midnight. Other values are returned unchanged.
+    """
     if now >= _DAY:
         return now
     days = before // _DAY * _DAY
@@ -89,8 +91,9 @@ def past_midnight(before: float, now: float) -> float:
 
 
 def spread(times: Iterable[float]) -> list[float]:
-    """Times of snapshots in whole seconds, those within one second spread evenly over it. The first second
-    may be incomplete at its start and the last at its end, so those have the step of the fullest."""
+    """Spreads the times of snapshots in whole seconds evenly over each second. The first second may lack its
+    start and the last its end, so these use the step of the fullest second.
+    """
     groups: list[list[float]] = []
     for time in times:
         if groups and groups[-1][0] == time:

@@ -74,7 +74,7 @@ def one_end(capture: Capture, chosen: Chosen, scheme: str, files: Sequence[Path]
 
 
 def facts_of(capture: Capture, place: int, data_from: int) -> dict[str, Any]:
-    """Facts about a connection: the end that sends its data comes first."""
+    """Facts about a connection; the end that sends its data comes first."""
     connection = capture.connections[place]
     ends = [connection.ends[data_from], connection.ends[1 - data_from]]
     return {
@@ -86,7 +86,7 @@ def facts_of(capture: Capture, place: int, data_from: int) -> dict[str, Any]:
 
 
 def large_frames(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """A remark about frames that are no packets."""
+    """A remark about frames that combine several packets."""
     count = sum(end["large_frames"] for end in ends)
     if not count:
         return []
@@ -99,7 +99,7 @@ def large_frames(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
 
 def _progress(number: int, end: dict[str, Any], zero: int) -> Progress:
     time = end["time_ns"] - zero
-    # The first moment counts for nothing yet, so that its bytes have a time before them.
+    # The first moment counts as zero, so that its bytes have a preceding time.
     before = max(int(time[0]) - 1, 0)
     return Progress(
         number,

@@ -1,9 +1,10 @@
-"""Documents of iperf3 (`iperf3 -c HOST -J > FILE`, `--json-stream`), of either end or both.
+"""iperf3 documents (`iperf3 -c HOST -J > FILE`, `--json-stream`), of either end or both.
 
 Every stream is a flow, in the direction in which its data went: forward is from the client to the server. The
-end that wrote a document counted, per interval, what it handed to its socket or took out of it. How much the
-other end counted in all, and by when, is in the sums at the end of the document. Documents with one cookie
-are of one test, so they are one run, in which each end's intervals are its own."""
+end that wrote a document counted, per interval, the bytes that it passed to its socket or read from it. The
+total of the other end, and its time, are in the sums at the end of the document. Documents with one cookie
+belong to one test, so they form one run, in which each end has its own intervals.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ _LIMITS = (
     "iperf3 counts bytes per interval: throughput is its own sum of what was received, where it has one, and"
     " losses of TCP and one-way delays are not known."
 )
-#: Relative difference between the intervals of a stream and iperf3's own sum that is not rounding.
+#: A relative difference between a stream's intervals and iperf3's sum beyond rounding.
 _UNEQUAL = 0.01
 
 
@@ -62,20 +63,20 @@ class _Test:
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
-    """One run per test; raises `DataError` where a file has no document of iperf3 that can be read."""
+    """One run per test; raises `DataError` if a file has no readable iperf3 document."""
     documents = [document for file in files for document in read_documents(file)]
     return [_run(test, scheme) for test in _tests(documents)]
 
 
 def _tests(documents: list[Document]) -> list[_Test]:
-    """The tests in the order of their first documents; ends belong together by their cookie."""
+    """The tests in the order of their first documents; the cookie joins both ends."""
     tests: dict[object, _Test] = {}
     for place, document in enumerate(documents):
         test = tests.setdefault(document.cookie or place, _Test())
         end = "client" if is_client(document) else "server"
         known = getattr(test, end)
         test.again += known is not None
-        # With --json-stream-full-output a test is there as events and as a document.
+        # With --json-stream-full-output a test appears both as events and as a document.
         if known is None or (document.complete and not known.complete):
             setattr(test, end, document)
     return list(tests.values())
@@ -83,19 +84,19 @@ def _tests(documents: list[Document]) -> list[_Test]:
 
 @dataclass
 class _Flow:
-    """One stream, by the end whose document comes first and, if both wrote one, by the other end."""
+    """One stream, from the end whose document comes first and, if both wrote one, from the other end."""
 
     stream: Stream
     other: Stream | None = None
 
     @property
     def sender(self) -> Stream | None:
-        """The stream as its sender counted it."""
+        """The stream as counted by its sender."""
         return self.stream if self.stream.sends else self.other
 
     @property
     def receiver(self) -> Stream | None:
-        """The stream as its receiver counted it."""
+        """The stream as counted by its receiver."""
         return self.other if self.stream.sends else self.stream
 
 
@@ -152,8 +153,9 @@ def _streams(document: Document) -> list[Stream]:
 
 
 def _flows(streams: list[list[Stream]]) -> list[_Flow]:
-    """The streams of a test, those of both ends paired by the client's port, or by their order where a
-    document does not say it."""
+    """The streams of a test; those of both ends are paired by the client's port, or by their order if a
+    document omits it.
+    """
     flows = [_Flow(stream) for stream in streams[0]]
     others = streams[1] if len(streams) > 1 else []
     ported = all(stream.port for some in streams for stream in some)
@@ -175,7 +177,7 @@ def _describe_flow(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
     if kind == "TCP":
         sender["retransmitted_packets"] = sent.retransmits
     receiver: dict[str, float | None] = {"goodput_bytes": received.bytes}
-    # The receiver counts datagrams; the sender has that count from it at the end.
+    # The receiver counts datagrams; it sends the count to the sender at the end.
     counted = next((item.datagrams for item in (flow.receiver, flow.sender) if item and item.datagrams), None)
     if counted is not None:
         jitter = counted.jitter_ms
@@ -197,7 +199,7 @@ def _describe_flow(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
 
 
 def _sums(flow: _Flow) -> tuple[Sum, Sum]:
-    """Bytes sent and received in total: by iperf3's own sums, or else by the intervals of that end."""
+    """Bytes sent and received in total: iperf3's sums, or else the sums of that end's intervals."""
     views = [stream for stream in (flow.sender, flow.receiver) if stream is not None]
 
     def of(own: Stream | None, name: str) -> Sum:
@@ -228,8 +230,9 @@ def _progress(number: int, flow: _Flow) -> Progress:
 
 
 def _curve(stream: Stream, total: Sum) -> tuple[Any, Any]:
-    """The end's own counts, up to its own sum: that may include data after the last interval, and
-    its time, by which iperf3 divides, may be a little longer."""
+    """The end's counts, extended to its sum: the sum may include data after the last interval, and its time,
+    by which iperf3 divides, may be a little longer.
+    """
     time, count = stream.time_s, stream.bytes
     if total.bytes is None or stream.own.end_s is None or len(time) < 2:
         return time, count
@@ -241,9 +244,10 @@ def _curve(stream: Stream, total: Sum) -> tuple[Any, Any]:
 
 
 def _estimate(stream: Stream, total: Sum, steady: bool) -> tuple[Any, Any]:
-    """The other end's count: its own sum, spread over its own time as the bytes of this end are over
-    this end's. Where less came than was handed over (`steady`), bytes were under way all the time, and came
-    evenly while nothing was handed over."""
+    """An estimate of the other end's counts: its sum, spread over its time like this end's bytes over this
+    end's time. If it received less than was sent (`steady`), bytes were in flight throughout, and arrived
+    evenly while nothing was sent.
+    """
     time, count = stream.time_s, stream.bytes
     if total.bytes is None or count[-1] <= 0:
         return time, count
@@ -295,7 +299,7 @@ def _doubts(flow: _Flow) -> list[dict[str, str]]:
         if stream is None or not stream.own.bytes:
             continue
         counted, last = float(stream.bytes[-1]), float(stream.time_s[-1])
-        # The sum may have what came after the last interval.
+        # The sum may include data after the last interval.
         rest = max((stream.own.end_s or last) - last, 0.0) / last if last > 0 else 0.0
         if abs(counted - stream.own.bytes) > (_UNEQUAL + 2 * rest) * max(counted, stream.own.bytes):
             text = (

@@ -1,9 +1,11 @@
 """Logs of mahimahi's links: `mm-link up.trace down.trace --uplink-log=up.log --downlink-log=down.log`.
 
-One log is one direction of the data; another one of the same name with `up` for `down` (or the other way
-round) is its way back. The direction that carried more bytes has the data. The delay of a packet in a log is
-that in the link, which is queueing; what `mm-delay` adds is not in it, but in the header, and is added here.
-Times are whole milliseconds. All packets are one flow, unless a fork of mahimahi logged their ports."""
+One log is one direction of the data; another log of the same name with `up` for `down` (or the other way
+round) is its return path. The direction that carried more bytes has the data. The delay of a packet in a log
+is that in the link, which is queueing; the delay of `mm-delay` is not included, but stated in the header, and
+is added here. Times are whole milliseconds. All packets are one flow, unless a fork of mahimahi logged their
+ports.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from narrows.formats.runs import MOST_FLOWS, NEVER, Flow, MeasuredRun, Unread, n
 PATTERNS = ("*.log",)
 STRANGERS = "departures of packets that never came"
 CUT = "lines that are cut off at the end"
-#: The direction in the name of a file, as a word: not in backup.log.
+#: The direction in a file's name, as a whole word: not in backup.log.
 _WAY = re.compile(
     r"(?<![A-Za-z])(?P<word>(?i:up|down))(?i:link)?(?![A-Za-z])|(?<=[a-z])(?P<camel>Up|Down)(?:[Ll]ink)?(?![a-z])"
 )
-#: In the header, what stood around mm-link, and its own command, in which more may stand.
+#: The commands around mm-link in the header, and its own command, which may contain others.
 _OUTER_DELAY = re.compile(r"\[delay (\d{1,9}) ms\]")
 _INNER_DELAY = re.compile(r"mm-delay'?\s+'?(\d{1,9})\b")
 _MS = 1_000_000
@@ -35,7 +37,7 @@ _ROUNDED = "The logs have whole milliseconds: delays may be off by one, and pack
 
 @dataclass
 class _Link:
-    """One log: its columns, the header, and what was not read."""
+    """One log: its columns, the header, and its unread parts."""
 
     file: Path
     columns: dict[str, Any]
@@ -49,7 +51,7 @@ class _Link:
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
-    """One run per pair of logs, or per log; raises `DataError` where a file is not a log of mm-link."""
+    """One run per pair of logs, or per log; raises `DataError` if a file is not a log of mm-link."""
     pairs: dict[tuple[Path, str], dict[str, Path]] = {}
     for file in files:
         way, rest = _way_of(file)
@@ -61,13 +63,13 @@ def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
 
 
 def _way_of(file: Path) -> tuple[str, str]:
-    """The direction that the name of a file says, or else `up`, and the name without it."""
+    """The direction in the name of a file, `up` by default, and the name without it."""
     match = _WAY.search(file.name)
     if match is None:
         return "up", file.name
     way = (match["word"] or match["camel"]).lower()
     before, after = file.name[: match.start()], file.name[match.end() :]
-    # One mark is enough where the word stood between two: cubic_up_1 and cubic_1.
+    # One separator remains where the word stood between two: cubic_up_1 and cubic_1.
     if before[-1:] in {"-", "_", " "} and after[:1] in {"-", "_", " "}:
         after = after[1:]
     return way, before + after
@@ -115,7 +117,7 @@ def _list_logs(delays: list[int]) -> str:
 
 
 def _flows(name: str, ports: dict[tuple[int, int], int], data: _Link, back: _Link | None) -> list[Flow]:
-    """The flows by their ports; the data of each went where more of its bytes did."""
+    """The flows by their ports; the data of each is the direction with more bytes."""
     if not ports:
         return [Flow(1, name)]
     count = len(ports) + 1
@@ -133,13 +135,15 @@ def _flows(name: str, ports: dict[tuple[int, int], int], data: _Link, back: _Lin
 
 
 def _align(link: _Link, data: _Link, ports: dict[tuple[int, int], int]) -> None:
-    """Moves times to the base of the data's log, adds propagation, and gives flows their place in `ports`."""
+    """Moves times to the base of the data's log, adds propagation, and assigns flows their index in
+    `ports`.
+    """
     columns = link.columns
     moved = columns["base_ns"] - data.columns["base_ns"]
     arrived = columns["arrived_ns"]
     columns["arrived_ns"] = np.where(arrived == NEVER, NEVER, arrived + moved + link.propagation_ns)
     columns["sent_ns"] = columns["sent_ns"] + moved
-    # The link's opportunities as the receiver sees them, so that they and arrivals cover the same time.
+    # The link's opportunities shifted to the receiver, so that they and arrivals cover the same time.
     columns["opportunity_ns"] = columns["opportunity_ns"] + moved + link.propagation_ns
     if columns["ports"]:
         number = np.array([0, *(ports[pair] for pair in columns["ports"])], dtype=np.uint16)

@@ -1,11 +1,12 @@
 """Captures: pcapng or pcap of one end, or of both.
 
-Two captures that show the same connection are of one run (`tcpdump` on both hosts, or what `narrows export`
-writes), as are two interfaces of one file. The packets of TCP are recognised at the other end by their place
-in the stream of bytes, those of UDP by their payload or IP identification, those of our exports by their
-numbers; so each packet has its delay, and those that never came are lost. Everything else is a capture of one
-end, of which follow throughput (by what was acknowledged), round-trip times, bytes in flight and
-retransmissions. Work per packet is in `formats/src/connections` (Rust)."""
+Two captures that show the same connection belong to one run (`tcpdump` on both hosts, or the output of
+`narrows export`), as do two interfaces of one file. TCP packets are identified at the other end by their
+position in the byte stream, UDP packets by their payload or IP identification, those of our exports by their
+numbers; so each packet has its delay, and packets that never arrived are lost. Everything else is a capture
+of one end, which yields throughput (by acknowledged data), round-trip times, bytes in flight and
+retransmissions. The work per packet is in `formats/src/connections` (Rust).
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from narrows._native import CaptureView, Connection
 
 PATTERNS = ("*.pcapng", "*.pcap", "*.cap", "*.pcap[0-9]*", "*.pcapng.gz", "*.pcap.gz")
-#: Most bytes of a compressed capture, before and after it is decompressed.
+#: Maximum size of a compressed capture, before and after decompression.
 MOST_BYTES = 2_000_000_000
-#: Names that exports give to interfaces: two of one name are not both ends of one run.
+#: Names that exports give to interfaces: two interfaces of one name are not both ends of one run.
 _ENDS = ("sender", "receiver")
-#: How many shared connections decide whether two captures are of one run.
+#: The number of shared connections that decide whether two captures belong to one run.
 _DECIDE = 3
-#: How many captures of one end are compared for address translation.
+#: The number of captures of one end that are checked for address translation.
 _MOST_ALONE = 64
 
 
@@ -48,7 +49,8 @@ class Capture:
 
 def read(files: list[Path], scheme: str | None = None, choice: Choice | None = None) -> list[MeasuredRun]:
     """One run per set of captures of the same connections; raises `DataError` if a file is not a capture, or
-    has none of the connections of `choice`."""
+    has no connection that matches `choice`.
+    """
     choice = choice or Choice()
     left, rotated = _join_rotated([capture for file in files for capture in _captures(file)])
     runs = []
@@ -56,7 +58,7 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
     while left:
         first = left.pop(0)
         group = [first]
-        # Names of files usually tell which belong together, so that these are compared first.
+        # File names usually show which captures belong together, so these are compared first.
         for other in sorted(left, key=lambda item: -_likeness(str(first.file), str(item.file))):
             if _are_ours([*group, other]):
                 continue
@@ -81,7 +83,9 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
 
 
 def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
-    """Says of captures without partner which others may show the same connection under other addresses."""
+    """Adds notes to captures without a partner about others that may show the same connection under other
+    addresses.
+    """
     for place, (capture, run) in enumerate(alone):
         for other, its_run in alone[place + 1 :]:
             if not likely_translated(capture, other):
@@ -97,7 +101,7 @@ def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
 
 
 def _join_rotated(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
-    """The captures with those that were rotated as one, and the files of each of these by the first one."""
+    """The captures with rotated ones joined, and the files of each of these by the first one."""
     from narrows.formats.imports import _rotated_captures
 
     whole: list[Capture] = []
@@ -114,13 +118,13 @@ def _join_rotated(captures: list[Capture]) -> tuple[list[Capture], dict[Path, li
 
 
 def _likeness(name: str, other: str) -> int:
-    """How many characters two names have in common at their begin."""
+    """The length of the common prefix of two names."""
     pairs = zip(name, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(name), len(other)))
 
 
 def _are_ours(captures: list[Capture]) -> bool:
-    """True if two of the captures are the same end of exported runs, so that they are of different runs."""
+    """True if two of the captures are the same end of exported runs, and so belong to different runs."""
     names = [capture.view.name for capture in captures if capture.view.name in _ENDS]
     return len(set(names)) < len(names)
 
@@ -130,7 +134,7 @@ def _run(group: list[Capture], scheme: str, choice: Choice) -> MeasuredRun:
     chosen = choose_connections(first, choice)
     if len(group) == 1:
         return one_end(first, chosen, scheme, [first.file])
-    # Of several, those that are farthest apart.
+    # Of several captures, take those that are farthest apart.
     one, other = first, group[1]
     if len(group) > 2:
         pairs = [(near, far) for place, near in enumerate(group) for far in group[place + 1 :]]
@@ -191,7 +195,7 @@ def _captures(file: Path, content: bytes | None = None) -> list[Capture]:
 
 
 def _clock(file: Path, view: CaptureView) -> list[dict[str, str]]:
-    """Remarks about a clock that was set, or times in disorder."""
+    """Remarks about a clock that was set, or times out of order."""
     reasons = []
     if view.set_back_ns:
         steps = ", ".join(f"{step / 1e9:.3f} s" for step in view.set_back_ns)

@@ -1,9 +1,10 @@
 """qlog of any QUIC stack (draft-00 to 0.4 and later schemas; JSON, JSON-SEQ or a line per event).
 
-A trace is what one end logged, and may be of several connections. From the end that sent the data follow what
-it sent, what was acknowledged, and its metrics; of the end that received them what arrived. Which of both a
-trace is follows from the bytes. Where both ends of a connection were logged, both traces are one run, and
-packets have their times at both ends."""
+A trace is the log of one end, and may contain several connections. The end that sent the data yields sent and
+acknowledged data and its metrics; the end that received them yields arrivals. The byte counts decide which of
+both a trace is. If both ends of a connection were logged, both traces form one run, and packets have their
+times at both ends.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +29,20 @@ from narrows.formats.runs import (
 )
 
 PATTERNS = ("*.qlog", "*.sqlog", "*.qlogseq")
-#: Most bytes of a file, decompressed.
+#: Maximum size of a file after decompression, in bytes.
 MOST_BYTES = 2_000_000_000
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
     """The runs of all files: traces of one connection, or of connections at the same time in one file, are
-    one run. Raises `DataError` where a file is not a qlog."""
+    one run. Raises `DataError` if a file is not a qlog.
+    """
     views = [view for file in files for view in _views(file)]
     return [_run(run, scheme) for run in runs_of(views)]
 
 
 def _views(file: Path) -> list[View]:
-    """The connections of a file as its traces have them."""
+    """The connections of a file, from the view of its traces."""
     from narrows import _native
 
     try:
@@ -55,7 +57,7 @@ def _run(views: list[View], scheme: str | None) -> MeasuredRun:
     flows = flows_of(views)
     name = scheme or scheme_of(views[0].file)
     run = MeasuredRun(name, list(dict.fromkeys(view.file for view in views)), [])
-    # Nothing has happened at time zero.
+    # Nothing happens at time zero.
     zero = min(view.first_ns for view in views) - 1
     if all(view.absolute for view in views):
         run.started_at = f"{np.datetime64(zero // 1_000_000, 'ms')}Z"
@@ -63,7 +65,7 @@ def _run(views: list[View], scheme: str | None) -> MeasuredRun:
     states = []
     for number, ends in enumerate(flows, 1):
         view = ends[0]
-        # Traces without a common clock begin together.
+        # Traces without a common clock start together.
         start = zero if view.absolute else view.first_ns - 1
         progress = _as_sender(view, number, start) if view.sends else _as_receiver(view, number, start)
         if both is None:
@@ -108,7 +110,7 @@ def _reasons(ends: list[View], *, joined_ends: bool) -> list[dict[str, str]]:
 
 
 def _as_sender(view: View, flow: int, zero: int) -> Progress:
-    """The packets sent, and when they were acknowledged; a number that was sent twice counts once."""
+    """The packets sent, and the times of their acknowledgements; a number that was sent twice counts once."""
     sizes = view.sent_bytes.astype(np.float64)
     acked = np.flatnonzero(view.acked)
     _, first = np.unique(view.sent_key[acked], return_index=True)
@@ -123,7 +125,7 @@ def _as_receiver(view: View, flow: int, zero: int) -> Progress:
 
 
 def _progress(flow: int, sent_at: Any, sent: Any, arrived_at: Any, arrived: Any) -> Progress:
-    """Both sums at the times of either, and just before the first of each, where its time begins."""
+    """Both sums at the times of either, and just before the first value of each, where its time begins."""
     before = [max(int(times.min()) - 1, 0) for times in (sent_at, arrived_at) if len(times)]
     time = np.unique(np.concatenate([before, sent_at, arrived_at])).astype(np.int64)
 
@@ -136,7 +138,7 @@ def _progress(flow: int, sent_at: Any, sent: Any, arrived_at: Any, arrived: Any)
 
 
 def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> dict[str, Any] | None:
-    """The metrics as states, with times since `zero`, which is at `base`."""
+    """The metrics as states, with times since `zero`, which corresponds to `base`."""
     time = view.metrics_ns - zero
     if not len(time):
         return None

@@ -1,12 +1,14 @@
-"""Logs of repeated `ss -tin`: what the kernel says about its TCP connections.
+"""Logs of repeated `ss -tin`: the kernel's information about its TCP connections.
 
 ```sh
 while sleep 0.1; do date +%s.%N; ss -tin dst 192.0.2.7; done > ss.log
 while sleep 0.1; do ss -tinHO state established; done | ts '%.s' > ss.log
 ```
 
-A snapshot begins with a line that is a time, or every line begins with one (`_ss_times` has the forms). Every
-connection is a flow; one whose counters begin again is another one. Those that sent nothing are left out."""
+Either each snapshot begins with a line that has a time, or every line begins with one (`_ss_times` lists the
+forms). Every connection is a flow; if its counters restart, another flow begins. Connections that sent
+nothing are omitted.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +50,15 @@ _HEADER = re.compile(r"(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s")
 _INFO = re.compile(r"(?:^|\s)(?:rto|rtt|cwnd):")
 _MAPPED = re.compile(r"\[::ffff:([0-9.]+)\]", re.IGNORECASE)
 _PAIR = re.compile(r"([a-z_]+):(\S+)")
-#: Values behind their name and a space.
+#: Values that follow their name and a space.
 _SPACED = re.compile(r"\b(send|pacing_rate|delivery_rate) ([0-9.]+)([KMGT]?)bps")
 _SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-#: Words of `ss -i` before the congestion control, which itself stands before the first of these names
+#: Words of `ss -i` before the congestion control, which itself precedes the first of these names
 #: (tcp_stats_print in ss.c of iproute2). Kernels have names of less than 16 characters.
 _FLAGS = {"ts", "sack", "ecn", "ecnseen", "accecn", "fastopen"}
 _BEHIND_SCHEME = re.compile(r"(?:^|\s)(?:wscale|rto):")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
-#: The kernel has 2^64 - 1 bytes/s where no pacing rate is set; nothing sends a petabit per second.
+#: The kernel reports 2^64 - 1 bytes/s without a pacing rate; nothing sends a petabit per second.
 _MOST_BPS = 1e15
 _MOST = 2.0**62
 _COLUMNS = (
@@ -64,7 +66,7 @@ _COLUMNS = (
     "sacked", "lost", "retrans", "pacing_rate", "delivery_rate",
 )  # fmt: skip
 _LONGEST_S = 366 * 86_400.0
-#: A pause is reported if it is longer than a second and so many usual steps.
+#: A pause is reported if it is longer than a second and this many usual steps.
 _PAUSE_STEPS = 5
 
 
@@ -75,13 +77,13 @@ class _Connection:
     rows: list[dict[str, float]] = field(default_factory=list)
 
     def goes_back(self, row: dict[str, float]) -> bool:
-        """True if the counters of a row are of another connection with the same ports."""
+        """True if the counters of a row belong to another connection with the same ports."""
         names = ("bytes_acked", "bytes_sent")
         before = self.rows[-1] if self.rows else {}
         return any(row[name] < before[name] for name in names if name in row and name in before)
 
     def sends(self) -> bool:
-        """True if something was acknowledged between two snapshots."""
+        """True if any data was acknowledged between two snapshots."""
         acked = [row["bytes_acked"] for row in self.rows if "bytes_acked" in row]
         return len(self.times) > 1 and len(acked) > 1 and acked[-1] > acked[0]
 
@@ -97,7 +99,7 @@ class _Log:
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
-    """One run per log; raises `DataError` where a file is no such log or has no times."""
+    """One run per log; raises `DataError` if a file is not such a log or has no times."""
     return [_run(file, scheme) for file in files]
 
 
@@ -123,7 +125,7 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
         acked = np.nan_to_num(carry_forward(columns["bytes_acked"]))
         sent = np.where(np.isfinite(columns["bytes_sent"]), columns["bytes_sent"], acked)
         sent = np.maximum.accumulate(sent)
-        # A connection that was there before has sent before; that is not part of the measurement.
+        # A connection that existed before has sent data before; that is not part of the measurement.
         progress.append(Progress(number, time_ns, sent - sent[0], np.maximum.accumulate(acked - acked[0])))
         again = _since_start(columns["bytes_retrans"])
         states.append(_states(number, time_ns, columns, acked, again))
@@ -155,7 +157,7 @@ def _states(
     number: int, time_ns: Any, columns: dict[str, Floats], acked: Floats, again: Floats
 ) -> dict[str, Any]:
     mss = columns["mss"]
-    # tcp_packets_in_flight of the kernel; ss leaves out what is zero.
+    # The kernel's tcp_packets_in_flight; ss omits zeros.
     flight = sum(sign * np.nan_to_num(columns[name]) for name, sign in _IN_FLIGHT.items())
     pacing = np.where(columns["pacing_rate"] < _MOST_BPS, columns["pacing_rate"], np.nan)
     return states_of(
@@ -185,7 +187,7 @@ def _moment(seconds: float) -> str | None:
 
 
 def _since_start(values: Any) -> Any:
-    # The kernel leaves a counter out as long as it is zero.
+    # The kernel omits a counter while it is zero.
     known = np.nan_to_num(carry_forward(values))
     return known - known[0]
 
@@ -196,7 +198,7 @@ def _even_out(log: _Log) -> list[dict[str, str]]:
     distinct = sorted(set(log.times))
     whole = all(time == int(time) for time in distinct)
     if whole and len(distinct) < len(log.times):
-        # Snapshots are in order, and so are the samples of a connection: one in each.
+        # Snapshots are in order, and so are a connection's samples: one in each.
         even = spread(log.times)
         for _, connection in log.connections:
             connection.times = [even[int(place)] for place in connection.times]
@@ -253,7 +255,8 @@ def _read_log(file: Path, text: str) -> _Log:
             if match["state"] not in {"LISTEN", "UNCONN"}:
                 ends = (_plain(match["here"]), _plain(match["there"]))
                 if moment is not None and ends in seen:
-                    # Lines that all begin with a time in whole seconds: the next snapshot of one second.
+                    # If all lines begin with a time in whole seconds: the next snapshot within the same
+                    # second.
                     log.times.append(moment)
                     seen = set()
                 seen.add(ends)
@@ -283,7 +286,7 @@ def _read_log(file: Path, text: str) -> _Log:
 
 
 def _plain(address: str) -> str:
-    """An address, of IPv4 without IPv6 around it."""
+    """An address; an IPv4 address without its IPv6 prefix."""
     return _MAPPED.sub(r"\1", address)
 
 
@@ -297,7 +300,7 @@ def _scheme(line: str) -> str:
 
 
 def _values(line: str) -> tuple[dict[str, float], int]:
-    """The numbers of a line by their names, and how many were out of range."""
+    """The numbers of a line by name, and the number of values out of range."""
     values: dict[str, float] = {}
     odd = 0
     scaled = [(name, text.partition("/")[0].rstrip(","), 1.0) for name, text in _PAIR.findall(line)]
