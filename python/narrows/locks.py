@@ -1,4 +1,4 @@
-"""Folders that one process at a time may write."""
+"""Folders that only one process at a time may write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from narrows.errors import NarrowsError
 
 
 class FolderLock:
-    """The right to write a folder: until it is closed, or the process ends in whatever way."""
+    """The right to write to a folder, until it is closed or the process ends."""
 
     def __init__(self, path: Path, what: str) -> None:
-        """Raises `NarrowsError` if another process has it; `what` is in the folder, in a word."""
+        """Raises `NarrowsError` if another process has the lock; `what` names the folder's content
+        in a word.
+        """
         self._path, self._what = path, what
         self._handle: int | None = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -26,7 +28,7 @@ class FolderLock:
             ) from None
 
     def check(self) -> None:
-        """Raises `NarrowsError` if the folder was removed or replaced since."""
+        """Raises `NarrowsError` if the folder was removed or replaced in the meantime."""
         try:
             same = self._handle is None or os.path.samestat(self._path.stat(), os.fstat(self._handle))
         except FileNotFoundError:
@@ -38,7 +40,7 @@ class FolderLock:
             )
 
     def close(self) -> None:
-        """Gives the right back."""
+        """Releases the lock."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

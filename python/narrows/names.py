@@ -1,4 +1,4 @@
 """Names that several packages share."""
 
-#: Before the name of a scheme that Pantheon ran, or whose wrapper for Pantheon runs: `pantheon:cubic`.
+#: The prefix of a scheme that Pantheon ran, or whose wrapper for Pantheon runs: `pantheon:cubic`.
 PANTHEON = "pantheon:"

@@ -1,8 +1,8 @@
-"""The Content-Security-Policy of our pages: nothing runs or styles them but what we have written.
+"""The Content-Security-Policy of our pages: only our scripts run, and only our styles apply.
 
 Each script and style element is allowed by its hash (CSP level 2). Style attributes, which drawings have on
-every mark, can't be: they become classes, whose rules are one more style element. A name of a scenario that
-found its way into the page as markup would neither run nor change how it looks.
+every mark, can't be allowed by hash: they become classes, whose rules form another style element. Markup in a
+scenario's name that reached the page would therefore neither run nor change its appearance.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import base64
 import hashlib
 import re
 
-#: Where templates have the hashes of their elements.
+#: The placeholder in templates for the hashes of their elements.
 STYLES, SCRIPTS = "'styles'", "'scripts'"
 _ELEMENT = re.compile(r"(<(script|style)\b([^>]*)>)(.*?)</\2>", re.DOTALL)
 _TAG = re.compile(r"<[A-Za-z][^<>]*\sstyle=\"[^\"<>]*\"[^<>]*>")
 _STYLE = re.compile(r"\sstyle=\"([^\"]*)\"")
 _CLASS = re.compile(r"\sclass=\"([^\"]*)\"")
-#: Types of scripts that hold data and never run.
+#: Types of scripts that contain data and never run.
 _DATA = ('type="text/plain"', 'type="application/json"')
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="[^"]*">')
 
 
 def lock(page: str) -> str:
-    """A whole page whose policy has the hashes of its elements."""
+    """A complete page whose policy has the hashes of its elements."""
     page = _without_style_attributes(page)
     hashes: dict[str, dict[str, None]] = {"style": {}, "script": {}}
     for _, kind, attributes, content in _ELEMENT.findall(page):
@@ -33,7 +33,7 @@ def lock(page: str) -> str:
     def filled(policy: re.Match[str]) -> str:
         text = policy[0]
         for mark, kind in ((STYLES, "style"), (SCRIPTS, "script")):
-            # Without any source a directive allows nothing.
+            # A directive without sources allows nothing.
             text = text.replace(mark, " ".join(hashes[kind]))
         return text
 
@@ -74,5 +74,5 @@ def _without_style_attributes(page: str) -> str:
 def _unescape(rule: str) -> str:
     import html
 
-    # Markup could end the element, and neither Narrows' nor Matplotlib's values have any.
+    # Markup could end the element; neither Narrows' nor Matplotlib's values contain any.
     return html.unescape(rule).replace("<", "").replace("{", "").replace("}", "")

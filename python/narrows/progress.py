@@ -1,4 +1,4 @@
-"""Bars on standard error that show a person at a terminal how far some work is."""
+"""Progress bars on standard error, for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def bars(console: Console, live: bool) -> Progress:
-    """Bars of tasks, each with its description and a field `note`; nothing unless `live`. Where they do not
-    fit, the bar is shorter and the description folded; numbers stay whole."""
+    """Bars of tasks, each with its description and a field `note`; nothing unless `live`. If they do not fit,
+    the bar is shortened and the description wrapped; numbers stay whole.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
@@ -46,7 +47,7 @@ class Bar:
         self.update(done, total, f"{done} of {total} {noun}".rstrip())
 
     def advance(self) -> None:
-        """One more is done."""
+        """Advances by one."""
         self._progress.advance(self._task)
 
 

@@ -1,7 +1,7 @@
-"""Files and folders with temporary names, which leave nothing behind whatever ends the process.
+"""Files and folders with temporary names that are removed however the process ends.
 
-They are locked as long as they have such a name, and the system unlocks them with the end of the process. So
-creating one removes those of the same kind that are not locked: leftovers of `kill -9`.
+They are locked while they have such a name, and the system unlocks them when the process ends. Creating one
+therefore removes unlocked ones of the same kind: leftovers of `kill -9`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ SUFFIX = ".tmp"
 
 
 def new_file(path: Path) -> tuple[int, Path]:
-    """A new file beside `path`, which it will replace: open for writing, locked, and with a name that starts
-    with a dot."""
+    """A new file that will replace `path`: open for writing, locked, and with a name that starts
+    with a dot.
+    """
     prefix = f".{path.name}."
     remove_left(path.parent, prefix)
     while True:
@@ -31,8 +32,9 @@ def new_file(path: Path) -> tuple[int, Path]:
 
 @contextlib.contextmanager
 def working_folder(kind: str, parent: Path | None = None) -> Iterator[Path]:
-    """A new folder in `parent` (in the system's folder for temporary files without it), which is removed in
-    the end."""
+    """A new folder in `parent` (by default in the system's folder for temporary files), which is removed at
+    the end.
+    """
     place = parent or Path(tempfile.gettempdir())
     remove_left(place, f".{kind}.")
     while True:
@@ -52,7 +54,7 @@ def working_folder(kind: str, parent: Path | None = None) -> Iterator[Path]:
 
 
 def remove_left(folder: Path, prefix: str = ".") -> None:
-    """Removes temporary files and folders that start like this and that no process has locked."""
+    """Removes temporary files and folders with this prefix that no process has locked."""
     try:
         with os.scandir(folder) as entries:
             names = [
@@ -83,6 +85,6 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def _is_kept(handle: int) -> bool:
-    """Locks a new file or folder; False if another process took it for a leftover before."""
+    """Locks a new file or folder; False if another process has already removed it as a leftover."""
     fcntl.flock(handle, fcntl.LOCK_EX)
     return os.fstat(handle).st_nlink > 0

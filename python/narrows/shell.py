@@ -1,7 +1,6 @@
 """`narrows shell`, before the agent takes over: the path in base units, and the program.
 
-The elements are those of scenarios, read by the same code, so that everything a scenario can say of a
-path can be said here.
+The elements are those of scenarios, read by the same code, so that the same paths can be described.
 """
 
 from __future__ import annotations
@@ -99,14 +98,14 @@ def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int
     loaded = load(name)
     scenario = loaded.scenario
     if scenario.drawn:
-        # A shell is the first run.
+        # A shell is run number 1.
         scenario = replace(scenario, **scenario.drawn[0].overlay)
     if scenario.network["kind"] != "dumbbell":
         raise DataError(
             f"{loaded.path}: a shell takes scenarios with a single path; this one has several links"
         )
     network = {"kind": "dumbbell", UP: scenario.network[UP], DOWN: scenario.network[DOWN]}
-    # Traffic is left to the program here.
+    # The program generates the traffic.
     known = {element["name"] for link in (UP, DOWN) for element in network[link]}
     timeline = [change for change in scenario.timeline if change["element"] in known]
     return network, timeline, scenario.seed, scenario.files
@@ -142,7 +141,7 @@ def _from_options(options: ShellOptions, registry: Registry, files: Files) -> di
 def _link(
     name: str, side: str, own: str | None, trace: str | None, options: ShellOptions, problems: Problems
 ) -> Link:
-    """One direction: what it says itself, else what is said of both."""
+    """One direction: its own options, else those for both directions."""
     link = Link(name, side, side)
     entries: dict[str, Node] = {}
     for key in ("rate", "queue", "delay", "loss"):
@@ -169,7 +168,7 @@ def _link(
 
 
 def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | None:
-    """A list of elements, or keys with values without the braces around them."""
+    """A list of elements, or keys with values without braces around them."""
     stripped = text.strip()
     whole = stripped if stripped[:1] in ("[", "{") else f"{{{stripped}}}"
     result = parse_value(whole, option, is_option=True)
@@ -202,7 +201,7 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
         for sha256, content in files.contents.items():
             (folder / "files" / stored_name(files.names[sha256], sha256)).write_bytes(content)
         (folder / "plan.json").write_text(json.dumps(document))
-        # Python ignores these signals for itself; the program shall not inherit that.
+        # Python ignores these signals; the program must not inherit that.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
         arguments = ["shell", "--plan", str(folder / "plan.json"), "--consume", "--", *program]
@@ -213,7 +212,7 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
 
 
 def _unusable(program: str) -> ProgramError:
-    """Why a program can't be started, with the exit code that shells have for it."""
+    """Why a program can't be started, with the exit code that shells use for it."""
     if Path(program).exists() and "/" in program:
         what = "a folder" if Path(program).is_dir() else "a file that may not be executed"
         return ProgramError(f"{shlex.quote(program)} is {what}; chmod +x makes a file a program", 126)
@@ -221,7 +220,7 @@ def _unusable(program: str) -> ProgramError:
 
 
 def _prompt(options: ShellOptions, shell: str) -> dict[str, str]:
-    """A reminder in the prompt, where the shell lets itself be told from outside."""
+    """A reminder in the prompt, if the shell's prompt can be changed from outside."""
     if options.scenario is not None:
         words = [Path(options.scenario).stem]
     else:
@@ -230,7 +229,7 @@ def _prompt(options: ShellOptions, shell: str) -> dict[str, str]:
     hint = f"{outer}[{' '.join(['narrows', *words])}] "
     prompt = {"NARROWS_PROMPT": hint}
     if Path(shell).name == "bash":
-        # Run before the first prompt, when the files that set the prompt have been read.
+        # Runs before the first prompt, after the start files that set the prompt.
         prompt["PROMPT_COMMAND"] = 'PS1="$NARROWS_PROMPT$PS1"; unset PROMPT_COMMAND'
     else:
         prompt["PS1"] = f"{hint}$ "

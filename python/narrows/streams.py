@@ -1,8 +1,8 @@
-"""Standard streams that a program can rely on, whatever it was started with.
+"""Standard streams that a program can rely on, however it was started.
 
-A terminal or a pipe may have any encoding, may be closed, or may lie on a full disk. Characters
-that an encoding lacks are replaced; messages that can't be written are dropped; results that can't be written
-are an error in one sentence.
+A terminal or a pipe may have any encoding, may be closed, or may lie on a full disk. Characters that an
+encoding lacks are replaced; messages that can't be written are dropped; results that can't be written are an
+error in one sentence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import unicodedata
 
 from narrows.errors import NarrowsError, reason
 
-#: Symbols that tables and messages have, with ASCII for them.
+#: Symbols in tables and messages, with their ASCII replacements.
 _ASCII = {
     "✓": "ok",
     "✗": "x",
@@ -60,7 +60,7 @@ _ASCII = {
     "▎": "|",
     "▍": "|",
 }
-#: Name of the handler of characters that an encoding lacks.
+#: Name of the error handler for characters that an encoding lacks.
 _HANDLER = "narrows"
 _BOXES = range(0x2500, 0x2580)
 
@@ -82,10 +82,10 @@ def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output: where it can't be written, `NarrowsError` says so."""
+    """Standard output: if it can't be written, `NarrowsError` is raised."""
 
     def write(self, text: str) -> int:
-        """The same, with our error; a reader that went away is none."""
+        """Writes, raising our error; a reader that has gone away is not an error."""
         try:
             return super().write(text)
         except BrokenPipeError:
@@ -104,10 +104,10 @@ class _Output(io.TextIOWrapper):
 
 
 class _Messages(io.TextIOWrapper):
-    """Standard error: where it can't be written, messages are lost and the command continues."""
+    """Standard error: if it can't be written, messages are lost and the command continues."""
 
     def write(self, text: str) -> int:
-        """The same, without ever failing."""
+        """Writes without ever failing."""
         try:
             return super().write(text)
         except (OSError, ValueError):
@@ -115,7 +115,7 @@ class _Messages(io.TextIOWrapper):
             return len(text)
 
     def flush(self) -> None:
-        """The same, without ever failing."""
+        """Flushes without ever failing."""
         try:
             super().flush()
         except (OSError, ValueError):
@@ -123,16 +123,17 @@ class _Messages(io.TextIOWrapper):
 
 
 def prepare() -> None:
-    """Makes the program ready for what it was started with: standard streams, and limits of memory."""
+    """Prepares the program's environment: standard streams, and limits of memory."""
     _prepare_streams()
-    # A library that can't start its threads interrupts the program; one thread needs none.
+    # A library that can't start its threads would interrupt the program; a single thread needs none.
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _prepare_streams() -> None:
     """Makes standard streams usable. A closed one is opened again, so that no file takes its number: output
-    then can't be written, messages are lost."""
+    then can't be written, and messages are lost.
+    """
     codecs.register_error(_HANDLER, _replace)
     for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -154,8 +155,9 @@ def _prepare_streams() -> None:
 
 
 def flush_output() -> NarrowsError | None:
-    """Writes what is left of the output; the reason if that is impossible, None if it has no reader any more
-    or all is well. Afterwards nothing fails any more."""
+    """Flushes the output; returns the reason if that is impossible, None if there is no reader or all is
+    well. Afterwards nothing can fail.
+    """
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -164,7 +166,7 @@ def flush_output() -> NarrowsError | None:
         _to_nothing(1)
         return error
     except ValueError:
-        # Closed by whoever ran us inside of a process.
+        # Closed by the caller that runs us inside a process.
         return None
     return None
 
@@ -182,7 +184,7 @@ def is_unicode() -> bool:
 
 
 def _to_nothing(number: int, mode: int = os.O_WRONLY) -> None:
-    """Makes a standard stream one of nothing."""
+    """Redirects a standard stream to the null device."""
     handle = os.open(os.devnull, mode)
     if handle != number:
         os.dup2(handle, number)

@@ -1,4 +1,4 @@
-"""Words of users inside of sentences: shortened, made printable, listed, corrected."""
+"""Users' words inside sentences: shortened, made printable, listed, corrected."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-#: Categories of Unicode that nothing is seen of, or that change how other letters are shown: controls,
-#: formats (joiners, marks of direction, tags), lone surrogates, separators of lines and paragraphs.
+#: Unicode categories that are invisible, or that change the display of other characters: controls, formats
+#: (joiners, direction marks, tags), lone surrogates, line and paragraph separators.
 _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Zs"))
-#: Others that are shown as nothing: what Unicode calls default ignorable (without the selectors of variants,
-#: which emoji need) and the code points that are never characters.
+#: Further invisible characters: Unicode's default ignorable ones (without variation selectors, which emoji
+#: need) and noncharacters.
 _HIDDEN_RANGES = (
     (0x034F, 0x034F),
     (0x115F, 0x1160),
@@ -27,7 +27,7 @@ _HIDDEN_RANGES = (
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "..."?` if one of the known words is close, or nothing."""
+    """`; did you mean "..."?` if a known word is close; empty otherwise."""
     known = list(known)
     lowered = {name.lower(): name for name in known}
     if word.lower() in lowered:
@@ -37,7 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """The text as it can stand inside a sentence: on one line, with what cannot be seen as its code."""
+    """The text in a form for use inside a sentence: on one line, with invisible characters as codes."""
     text = printable(" ".join(text.split()))
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -58,17 +58,17 @@ def any_of(words: Iterable[str]) -> str:
 def markdown_table(
     titles: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[str] = ()
 ) -> str:
-    """A table in Markdown; columns with titles in `numbers` are flush right."""
+    """A table in Markdown; columns whose titles are in `numbers` are right-aligned."""
     lines = [titles, ["---:" if title in numbers else "---" for title in titles], *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def is_hidden(letter: str) -> bool:
-    """True for a character that can't be seen, or changes how others are shown.
+    """True for a character that is invisible, or changes how others are shown.
 
-    This is the only rule for names, labels, titles and questions, both where they are written and where they
-    are read. Code points that some version of Unicode has yet to assign are not hidden, so that the rule does
-    not depend on the version of Python.
+    This is the only rule for names, labels, titles and questions, both for writing and for reading. Code
+    points that are not assigned yet are not hidden, so that the rule does not depend on the version of
+    Python.
     """
     if letter.isascii():
         return not " " <= letter <= "~"
@@ -86,21 +86,22 @@ def is_text(value: object) -> bool:
 
 def has_hidden(text: str) -> bool:
     """True if a text contains a hidden character."""
-    # Printable ASCII, which nearly every text is, takes no look at single letters.
+    # Nearly every text is printable ASCII and needs no check of single characters.
     if text.isascii() and text.isprintable():
         return False
     return any(map(is_hidden, text))
 
 
 def name_letter(letter: str) -> str:
-    """A character for a message, by its code point and name: `U+202E (RIGHT-TO-LEFT OVERRIDE)`."""
+    """A character for a message, by code point and name: `U+202E (RIGHT-TO-LEFT OVERRIDE)`."""
     name = unicodedata.name(letter, "")
     return f"U+{ord(letter):04X}{f' ({name})' if name else ''}"
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """The name of each folder, with as many of the folders above it as tell it from the others of that name:
-    `run` alone, `monday/run` beside `tuesday/run`."""
+    """The name of each folder, with as many parents as make it unique: `run` alone, `monday/run` beside
+    `tuesday/run`.
+    """
     depth = dict.fromkeys(paths, 1)
     while True:
         named: dict[tuple[str, ...], list[Path]] = {}
@@ -115,7 +116,7 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 
 def printable(text: object) -> str:
-    """The text with what would move a terminal's cursor, or change its colours, made visible."""
+    """The text with terminal control characters (cursor, colours) made visible."""
     return "".join(
         letter.encode("unicode_escape").decode() if is_hidden(letter) else letter for letter in str(text)
     )

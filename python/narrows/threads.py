@@ -1,4 +1,4 @@
-"""The same for each of many things, on all processors, given up at once when a signal comes."""
+"""Applies a function to many items on all processors, aborting at once on a signal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
-#: Calls that wait for each thread.
+#: Pending calls per thread.
 _AHEAD = 16
 
 
 def in_threads(function: Callable[[_Item], _Found], items: Iterable[_Item]) -> list[_Found]:
-    """The results of a function that works without Python's lock, in the order of `items`.
+    """The results of a function that releases Python's lock, in the order of `items`.
 
-    Few calls wait at a time, so that an exception, of a call or of a signal, has nothing to wait for but the
-    calls that have begun.
+    Few calls are pending at a time, so that after an exception, of a call or of a signal, only running calls
+    must be awaited.
     """
     threads = os.cpu_count() or 1
     result: list[_Found] = []

@@ -77,8 +77,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[str, Any]:
     """Reads one of our JSON files and checks its format; refuses newer major versions, and older ones that
-    are not in `older`.
-    """
+    are not in `older`."""
     try:
         content = read_whole(path, "file of a campaign", _MOST_BYTES)
         document = json.loads(content)
@@ -149,8 +148,7 @@ class CampaignFolder:
         argv: list[str],
     ) -> CampaignFolder:
         """Creates a campaign in a folder that does not exist yet, is empty or contains only leftovers of a
-        killed start.
-        """
+        killed start."""
         scenario = plan.scenario
         make_folder(path)
         written = {
@@ -191,8 +189,7 @@ class CampaignFolder:
         cls, path: Path, plan: Plan, argv: list[str], remove: Callable[[Path], None] | None = None
     ) -> CampaignFolder:
         """Opens the campaign in the folder, if it is the same one. `remove` removes leftover folders of cells
-        if that requires other rights than ours.
-        """
+        if that requires other rights than ours."""
         folder = cls(path, {})
         folder._acquire()
         try:
@@ -262,8 +259,7 @@ class CampaignFolder:
 
     def record_dir(self, cell_id: str) -> Path:
         """The record of a finished cell for reading; compares its files with their digest once. Raises
-        `DataError` if they differ.
-        """
+        `DataError` if they differ."""
         if cell_id not in self._verified:
             problem = integrity.describe_change(self.cell_dir(cell_id), self.entry(cell_id))
             if problem:
@@ -273,8 +269,7 @@ class CampaignFolder:
 
     def finish(self, cell_id: str, digest: str | None = None) -> None:
         """Records that a cell's record is complete, with its verdict. `digest` is that of its files, if
-        already known.
-        """
+        already known."""
         cell = self.cell_dir(cell_id)
         digest = digest or integrity.digest(cell)
         run = read_run(cell)

@@ -19,8 +19,8 @@ _PLACES = {
 
 
 def current_shell() -> str:
-    """The shell that started this program, or else the user's login shell. Raises `UnavailableError` if it has
-    no completion.
+    """The shell that started this program, or else the user's login shell. Raises `UnavailableError` if it
+    has no completion.
     """
     from narrows.errors import UnavailableError
 

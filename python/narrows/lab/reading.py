@@ -77,7 +77,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Artefact:
-    """Published values that are no measurements."""
+    """Published values that are not measurements."""
 
     column: str
     where: Lines
@@ -86,7 +86,7 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Relation:
-    """A statement that two values decide: `(scheme, case)` of the larger and of the smaller one."""
+    """A statement about two values: `(scheme, case)` of the larger and of the smaller one."""
 
     says: str
     column: str
@@ -109,8 +109,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Lab:
-    """A laboratory. Schemes are called by their published names; `schemes` and `emulated` say what they are
-    here."""
+    """A laboratory. Schemes have their published names; `schemes` and `emulated` map them to ours."""
 
     name: str
     folder: Path
@@ -139,13 +138,13 @@ class Lab:
     cases: tuple[str, ...]
 
     def scheme_of(self, published: str, where: str) -> str:
-        """The scheme that represents a published one on a plane, as a scenario names it."""
+        """The scheme that represents a published one on a plane, in the notation of scenarios."""
         own = self.emulated if where == "emulate" else {}
         return own.get(published) or self.schemes[published]
 
 
 def read(folder: Path) -> Lab:
-    """The laboratory in a folder. Raises `DataError` with everything that is wrong in its files."""
+    """The laboratory in a folder. Raises `DataError` with all errors in its files."""
     raw, tree, problems = read_section(folder / FILE, "lab", "laboratory")
     if problems.found:
         problems.raise_if_any()
@@ -154,7 +153,7 @@ def read(folder: Path) -> Lab:
     return lab
 
 
-#: Members of a laboratory that are as they were read, and lists that are.
+#: Members of a laboratory that are copied unchanged, and those that are lists.
 _PLAIN = (
     *("title", "question", "source", "page", "where"),
     *("schemes", "emulated", "quick", "ranks_why"),
@@ -163,12 +162,12 @@ _LISTS = ("certain", "assumed", "tried")
 
 
 class _Checked:
-    """Makes a laboratory of its content, and notes what does not fit together."""
+    """Builds a laboratory from its content, and notes contradictions."""
 
     def __init__(self, raw: dict[str, Any], tree: Mapping, problems: Problems, folder: Path) -> None:
         self.raw, self.tree, self.problems, self.folder = raw, tree, problems, folder
         self.schemes: dict[str, str] = raw["schemes"]
-        #: The experiments of cases, whose names statements use.
+        #: The experiments of cases; statements use the names of cases.
         self.owners: dict[str, str] = {}
         self.published = self._check_published()
 
@@ -344,7 +343,7 @@ class _Checked:
     # -- checks ----------------------------------------------------------------------------------
 
     def _mark(self, path: str) -> Mark:
-        """Where the key at an address stands, or the nearest one above it."""
+        """The position of the key at an address, or of the nearest key above it."""
         here: Any = self.tree
         mark = self.tree.mark
         for part in path.split("."):

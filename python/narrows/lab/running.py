@@ -39,19 +39,20 @@ class LabRun:
         return self.folder / experiment
 
     def done(self) -> list[str]:
-        """The experiments that have been begun."""
+        """The experiments that have been started."""
         return [name for name in self.lab.experiments if (self.campaign(name) / "campaign.json").is_file()]
 
 
 def default_folder(lab: Lab, where: str, quick: bool) -> Path:
-    """Where a laboratory goes if no folder is named: run again, it is completed there."""
+    """The default folder of a laboratory; running it again completes it there."""
     parts = ["lab", lab.name, *(["emulated"] if where == "emulate" else []), *(["quick"] if quick else [])]
     return Path("results") / "-".join(parts)
 
 
 def scenario_of(lab: Lab, experiment: Experiment, where: str, quick: bool) -> Loaded:
     """The scenario of an experiment on a plane. Raises `DataError` if it can't be read, or has no such
-    values."""
+    values.
+    """
     from narrows.scenario import load
 
     own = lab.folder / experiment.scenario
@@ -70,7 +71,7 @@ def scenario_of(lab: Lab, experiment: Experiment, where: str, quick: bool) -> Lo
 
 
 def meets(values: dict[str, str], wanted: dict[str, str]) -> bool:
-    """True if a row of a matrix has these values, which may be written otherwise (`5%`, `5 %`)."""
+    """True if a row of a matrix has these values, which may be written differently (`5%`, `5 %`)."""
     return all(key in values and _equal(values[key], value) for key, value in wanted.items())
 
 
@@ -109,7 +110,8 @@ def columns_of(run: LabRun, experiment: str) -> list[Column]:
 
 def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loaded]:
     """The scenarios of these experiments (all if none is named), read before the first one runs. Raises
-    `UsageError` for an unknown experiment, `DataError` for parts that do not fit together."""
+    `UsageError` for an unknown experiment, `DataError` for parts that contradict each other.
+    """
     from narrows.campaign.results import metric_list
 
     for name in only:
@@ -131,7 +133,7 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
 
 
 def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
-    """A folder for a laboratory, new or the same as before. Raises `UsageError` if it is another one's."""
+    """The folder of a laboratory, new or existing. Raises `UsageError` if it belongs to another one."""
     from narrows.campaign import sealing
     from narrows.campaign.store import write_atomically
 
@@ -165,7 +167,9 @@ def _name(run: LabRun) -> str:
 
 
 def open_run(folder: Path) -> LabRun:
-    """The run in a folder. Raises `DataError` if the folder has no laboratory, or its family is gone."""
+    """The run in a folder. Raises `DataError` if the folder has no laboratory, or its family no longer
+    exists.
+    """
     from narrows.campaign.store import read_json
 
     if not (folder / NOTE).is_file():
@@ -189,8 +193,9 @@ def run_all(
     tell: Callable[[int, int, Experiment], None],
     conditions: Collection[Pair] | None = None,
 ) -> int:
-    """Runs what is missing of these experiments (all if none is named), or of these conditions alone, and
-    returns the largest exit code of their campaigns."""
+    """Runs the missing cells of these experiments (all if none is named), or of these conditions only, and
+    returns the largest exit code of their campaigns.
+    """
     from narrows.campaign.run import run_campaign
 
     loaded = check(run.lab, run.where, run.quick, only)
@@ -225,7 +230,7 @@ def _is_of_rows(labels: set[str], cell: Cell) -> bool:
 
 
 def _code_of(finished: Finished, labels: set[str]) -> int:
-    """The exit code of a campaign of which only some rows were to be run."""
+    """The exit code of a campaign of which only some rows were requested."""
     from narrows.errors import EXIT_OK, EXIT_SOME_INVALID
 
     cells = [cell for cell in finished.folder.cells if cell.scheme in labels]
@@ -242,7 +247,7 @@ def find_rows(
     rows = scenario["schemes"]
     bases = {row["label"]: row["label"].removesuffix(suffix(row.get("values") or {})) for row in rows}
     ordered = list(dict.fromkeys(bases.values()))
-    # The rows of the campaign have the order of the schemes that the experiment was given.
+    # The rows of the campaign are in the order of the experiment's schemes.
     wanted = list(dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes))
     result: dict[Pair, list[str]] = {}
     for name in experiment.schemes:

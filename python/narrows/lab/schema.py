@@ -29,7 +29,7 @@ _TYPES: dict[str, Schema] = {
 
 
 def schema_text() -> str:
-    """The schema as it is committed and printed."""
+    """The schema in its committed and printed form."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,5 +1,6 @@
-"""Reads sections of a laboratory's files by their keys, as strictly as scenarios are read: an unknown key,
-a missing one or a value of another type is a problem with line and column."""
+"""Reads sections of a laboratory's files by their keys, as strictly as scenarios: an unknown key, a missing
+one or a value of another type is an error with line and column.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
-#: A file that is longer was named by mistake.
+#: A longer file was named by mistake.
 MOST_BYTES = 1_000_000
 #: Names of experiments, columns and tasks are parts of paths and of `TASK.QUESTION`.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")
-#: Names that sections of these kinds may have; all others are named freely.
+#: Names of sections of these kinds must match; all other names are free.
 _FREE = ("case", "answer")
 
 
 def read_section(path: Path, section: str, what: str) -> tuple[dict[str, Any], Mapping, Problems]:
-    """The content of a YAML file by the keys of a section, its tree, and what is wrong in it.
+    """The content of a YAML file by the keys of a section, its tree, and its errors.
 
-    Raises `DataError` for a file that can't be read or holds no keys with values.
+    Raises `DataError` for a file that can't be read or has no keys with values.
     """
     try:
         text = read_whole(path, what, MOST_BYTES).decode("utf-8-sig")
@@ -44,7 +45,7 @@ def read_section(path: Path, section: str, what: str) -> tuple[dict[str, Any], M
 
 
 class Reader:
-    """Reads sections, and notes what is wrong in them."""
+    """Reads sections, and notes errors."""
 
     def __init__(self, problems: Problems, folder: Path) -> None:
         self.problems = problems

@@ -1,4 +1,4 @@
-"""Where laboratories are: shipped ones, those of the user, and folders by their path."""
+"""The locations of laboratories: shipped ones, users' ones, and folders by their path."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from narrows.files import Found, by_name, config_folder, named_path, shipped_lab
 from narrows.lab.reading import FILE, Lab, read
 from narrows.text import did_you_mean, shorten
 
-#: The folder beside families with the right answers of lessons, so that copies do not contain them.
+#: The folder beside the families with the right answers of lessons, so that copies do not contain them.
 SOLUTIONS = "solutions"
 
 
 def user_folder() -> Path:
-    """The folder with the laboratories of the user (it need not exist)."""
+    """The folder of the user's laboratories (it need not exist)."""
     return config_folder() / "labs"
 
 
 def list_families() -> list[Found]:
-    """All families by name; one of the user hides a shipped one of the same name."""
+    """All families by name; a user's family hides a shipped one of the same name."""
 
     def entries(folder: Path) -> list[tuple[str, Path]]:
         return [(path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{FILE}"))]
@@ -28,7 +28,7 @@ def list_families() -> list[Found]:
 
 
 def find(name: str) -> Path:
-    """The folder of a family that is named by its path or by its name alone."""
+    """The folder of a family that is named by its path or by its bare name."""
     if "/" in name or name in (".", "..") or Path(name, FILE).is_file():
         path = named_path(name, Path())
         if not (path / FILE).is_file():
@@ -46,5 +46,5 @@ def find(name: str) -> Path:
 
 
 def load(name: str) -> Lab:
-    """The laboratory of a name or path. Raises `DataError` with everything that is wrong in it."""
+    """The laboratory of a name or path. Raises `DataError` with all errors in it."""
     return read(find(name))

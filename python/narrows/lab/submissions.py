@@ -1,4 +1,4 @@
-"""The submissions of a contest: files and folders in one place, each a scheme under the name of its file.
+"""The submissions of a contest: files and folders in one folder, each a scheme named after its file.
 
 mine.yaml       a scheme as scenarios write it: {scheme: exp, beta: 0.8}
 mine.bpf.o      a congestion control for the kernel, a BPF object file
@@ -22,28 +22,28 @@ from narrows.files import read_whole
 from narrows.scenario.overrides import Override
 from narrows.text import shorten
 
-#: The native scheme whose flows a crate's program takes over; its scenarios name it.
+#: The native scheme whose flows a crate's program simulates; its scenarios name it.
 PLACEHOLDER = "exp"
 _OBJECT, _ENTRY, _CRATE = ".bpf.o", ".yaml", "Cargo.toml"
-#: Longest time to build a crate.
+#: Time limit for building a crate.
 _BUILD_S = 1800.0
 _LARGEST = 100_000
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One of those who take part."""
+    """A participant's submission."""
 
     name: str
     path: Path
 
     @property
     def is_crate(self) -> bool:
-        """True if it brings the program that simulates it."""
+        """True if it contains its own simulator."""
         return self.path.is_dir()
 
     def change(self) -> Override:
-        """The change that puts it into a scenario. Raises `DataError` if its file names no scheme."""
+        """The change of a scenario that inserts it. Raises `DataError` if its file names no scheme."""
         return Override(self.path.name, "schemes", f"[{self._entry()}]")
 
     def _entry(self) -> str:
@@ -66,8 +66,9 @@ class Submission:
         ).removesuffix("...\n")
 
     def runner(self, target: Path) -> Location | None:
-        """The program that simulates it in the place of the agent, if it has one: built in the folder
-        `target`. Raises `UnavailableError` or `DataError` if it can't be built."""
+        """The program that simulates it in place of the agent, if it has one: built in the folder `target`.
+        Raises `UnavailableError` or `DataError` if it can't be built.
+        """
         if not self.is_crate:
             return None
         program = _build(self.path, target)
@@ -75,7 +76,7 @@ class Submission:
 
 
 def submissions_in(folder: Path) -> list[Submission]:
-    """All in a folder by name; raises `DataError` if there are none, or two of one name."""
+    """All submissions in a folder by name; raises `DataError` if there are none, or two with one name."""
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder")
     result: dict[str, Submission] = {}
@@ -96,7 +97,7 @@ def submissions_in(folder: Path) -> list[Submission]:
 
 
 def _build(crate: Path, target: Path) -> Path:
-    """The program of a crate."""
+    """Builds the program of a crate."""
     cargo = shutil.which("cargo")
     if cargo is None:
         raise UnavailableError("there is no cargo to build it with; install Rust (https://rustup.rs)")

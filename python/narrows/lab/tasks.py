@@ -26,20 +26,20 @@ class Drawing:
 
     figure: str
     experiment: str
-    #: The conditions that it shows; empty for all of the experiment.
+    #: The conditions that it shows; empty for all conditions of the experiment.
     conditions: tuple[Pair, ...]
     caption: str
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task of a lesson: predict, run its conditions alone, look at its figures, and explain."""
+    """A task of a lesson: predict, run only its conditions, look at its figures, and explain."""
 
     name: str
     do: str
-    #: The question that is answered before anything runs, and never marked.
+    #: The question that is asked before anything runs, and never marked.
     predict: str | None
-    #: The conditions that it runs; empty where none is needed.
+    #: The conditions that it runs; empty if it needs none.
     conditions: tuple[Pair, ...]
     figures: tuple[Drawing, ...]
     hints: tuple[str, ...]
@@ -67,7 +67,7 @@ class Lesson:
 
     @property
     def predictions(self) -> dict[str, str]:
-        """All predictions that are asked for, by `TASK.predict`."""
+        """All requested predictions, by `TASK.predict`."""
         return {f"{task.name}.predict": task.predict for task in self.tasks if task.predict}
 
     def task(self, name: str) -> Task | None:
@@ -79,7 +79,8 @@ def expand_conditions(
     texts: Sequence[str], schemes: Sequence[str], cases: Iterable[str]
 ) -> tuple[list[Pair], list[str]]:
     """The conditions that texts name (`SCHEME @ CASE`, a scheme with all cases, or a case with all schemes),
-    and the texts that name none."""
+    and the texts that name none.
+    """
     known: Mapping[str, None] = dict.fromkeys(cases)
     pairs: dict[Pair, None] = {}
     unknown = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_report(console: Console, report: LabReport, cells: bool) -> None:
-    """The whole report; the cells of all columns only if they are wanted."""
+    """Prints the whole report; the cells of all columns only on request."""
     _print_answer(console, report)
     columns = report.columns
     if report.has_published:
@@ -45,7 +45,7 @@ def print_report(console: Console, report: LabReport, cells: bool) -> None:
 
 
 def print_task(console: Console, report: LabReport, task: Task) -> None:
-    """One task of a lesson after it has run: its values, its figures, and its questions."""
+    """Prints one task of a lesson after it has run: its values, its figures, and its questions."""
     _print(console, task.do, "bold")
     rows = task.conditions
     columns = [
@@ -77,14 +77,14 @@ def print_task(console: Console, report: LabReport, task: Task) -> None:
 
 
 def _head_lines(column: LabColumn) -> list[str]:
-    """The label of a column and its unit, on lines short enough for several columns beside each other."""
+    """The label of a column and its unit, on lines short enough for several columns side by side."""
     unit = unit_of(column.metric)
     return [*fold(str(column.label), _HEAD), *([f"[{unit}]"] if unit else [])]
 
 
-#: Most letters in a line of a head.
+#: Maximum length of a line of a head.
 _HEAD = 14
-#: So many cells are shown unasked, and so many findings of each table.
+#: Up to this many cells, and findings of each table, are shown by default.
 _FEW, _MOST_FINDINGS = 60, 15
 
 
@@ -121,7 +121,7 @@ def _summary(columns: list[LabColumn]) -> FittedTable:
 
 
 def summary_row(column: LabColumn) -> list[str]:
-    """A column in one line: label, values, errors, order, and how many values are not compared."""
+    """A column in one line: label, values, errors, order, and the number of values without comparison."""
     whole, ranked = column.all, column.ranked
     return [
         column.label,
@@ -136,7 +136,7 @@ def summary_row(column: LabColumn) -> list[str]:
 
 
 def pairs_of(accuracy: Accuracy) -> str:
-    """`9 of 10`: the pairs in the same order; a pair that is tied on one side alone is not."""
+    """`9 of 10`: the pairs in the same order; a pair that is tied on one side only does not count."""
     return f"{accuracy.same} of {accuracy.pairs}" if accuracy.pairs else "–"
 
 
@@ -174,14 +174,14 @@ def value_of(value: float | None, metric: Quantity) -> str:
 
 
 def runs_of(cell: LabCell, metric: Quantity) -> str:
-    """The least and the largest of the runs."""
+    """The smallest and the largest run."""
     if len(cell.runs) < 2:
         return ""
     return f"{show_number(min(cell.runs), metric)} to {show_number(max(cell.runs), metric)}"
 
 
 def error_of(cell: LabCell, metric: Quantity) -> str:
-    """The error of our value: a share, or the difference where theirs is zero or negative."""
+    """The error of our value: a share, or the difference if theirs is zero or negative."""
     if cell.relative is not None:
         return f"{cell.relative * 100:+.{0 if abs(cell.relative) >= 0.1 else 1}f} %"
     if cell.absolute is not None:
@@ -225,7 +225,7 @@ def _print_limits(console: Console, report: LabReport) -> None:
 
 
 def artefacts(report: LabReport) -> list[str]:
-    """The published values that are no measurements, with the reasons."""
+    """The published values that are not measurements, with the reasons."""
     labels = report.labels
     return [
         f"{labels[artefact.column]}: {artefact.why}"

@@ -20,8 +20,9 @@ from narrows.lab.text import print_report
 
 
 def write(folder: Path) -> tuple[LabReport, list[Path]]:
-    """Compares the runs in a folder with what was published, draws the figures and writes the report; returns
-    the report and the files, the page first."""
+    """Compares the runs in a folder with the published values, draws the figures and writes the report;
+    returns the report and the files, the page first.
+    """
     run = open_run(folder)
     report = compare(run)
     report = replace(report, figures=draw_all(run, report))

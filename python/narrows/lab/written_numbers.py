@@ -1,4 +1,4 @@
-"""Numbers as people write them: `12.5`, `12,5`, `1/2`, `50 %`, `4x`, `0.08 s` where ms are asked for."""
+"""Numbers as people write them: `12.5`, `12,5`, `1/2`, `50 %`, `4x`, or `0.08 s` when the unit is ms."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TIMES = re.compile(r"\s*(x|×|times|fold|-fold)$", re.IGNORECASE)
 
 
 def read_number(text: str, unit: str | None) -> list[float]:
-    """The values that a written number may mean, in `unit`; an empty list for text that is not a number.
+    """The possible values of a written number, in `unit`; an empty list for text that is not a number.
 
-    Without a percent sign `0.5` is ambiguous where per cent are asked for: both 0.5 % and 50 % are returned.
+    Without a percent sign `0.5` is ambiguous if per cent are expected: both 0.5 % and 50 % are returned.
     """
     plain = _with_point(" ".join(text.split()))
     if unit is None:
@@ -29,12 +29,12 @@ def read_number(text: str, unit: str | None) -> list[float]:
 
 
 def _with_point(text: str) -> str:
-    """A decimal comma becomes a point."""
+    """Replaces a decimal comma by a point."""
     return text.replace(",", ".") if text.count(",") == 1 and "." not in text else text
 
 
 def _values(text: str, unit: str | None, *, is_bare: bool) -> list[float]:
-    """The values of a decimal number or a quotient; `is_bare` if no unit was written behind it."""
+    """The values of a decimal number or a quotient; `is_bare` if it has no unit."""
     quotient = _QUOTIENT.fullmatch(text)
     if quotient is not None:
         divisor = float(quotient[2])

@@ -1,8 +1,8 @@
-"""Checkpoints of TensorFlow, read without TensorFlow: tensors by their names.
+"""TensorFlow checkpoints, read without TensorFlow: tensors by name.
 
 A checkpoint is an index (`NAME.index`) and one or more files of data (`NAME.data-00000-of-00001`). The index
-is a table of sorted keys as LevelDB has them (blocks with shared prefixes, a footer that says where the index
-of the blocks is), whose values are small protocol buffers: type, shape, file, offset, length and checksum of
+is a table of sorted keys in LevelDB's format (blocks with shared prefixes, and a footer with the position of
+the blocks' index), whose values are small protocol buffers: type, shape, file, offset, length and checksum of
 each tensor. Sources: tensorflow/core/util/tensor_bundle, tensorflow/core/protobuf/tensor_bundle.proto,
 doc/table_format.md of LevelDB.
 """
@@ -22,15 +22,15 @@ from narrows.models.protobuf import BYTES, VARINT, fields, varint
 
 _FOOTER = 48
 _MAGIC = 0xDB4775248B80FB57
-#: After each block: its compression, and a checksum.
+#: Follows each block: its compression, and a checksum.
 _TRAILER = 5
-#: The only type of numbers that the networks have (DT_FLOAT).
+#: The only number type of the networks (DT_FLOAT).
 _FLOAT = 1
 _DATA = re.compile(r"\.data-[0-9]{5}-of-[0-9]{5}$")
 
 
 def prefix_of(path: Path) -> Path | None:
-    """The name that the files of a checkpoint share, if `path` is one of them, that name, or their folder."""
+    """The common name of a checkpoint's files, if `path` is one of them, that name, or their folder."""
     if path.is_dir():
         paths = sorted(path.glob("*.index"))
         return paths[0].with_suffix("") if len(paths) == 1 else None
@@ -108,7 +108,7 @@ def _table(content: bytes) -> list[tuple[bytes, bytes]]:
     footer = content[-_FOOTER:]
     if len(footer) < _FOOTER or int.from_bytes(footer[-8:], "little") != _MAGIC:
         raise DataError("it is not the index of a checkpoint: its last bytes differ")
-    # The first place is that of a block about the table, which says nothing here.
+    # The first value is that of a block about the table, which is not needed.
     _, at = varint(footer, 0)
     _, at = varint(footer, at)
     offset, at = varint(footer, at)
@@ -157,7 +157,7 @@ def _crc_table() -> tuple[int, ...]:
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum with Castagnoli's polynomial (RFC 3720, appendix B.4)."""
+    """The CRC with Castagnoli's polynomial (RFC 3720, appendix B.4)."""
     table, value = _crc_table(), 0xFFFFFFFF
     for byte in data:
         value = value >> 8 ^ table[(value ^ byte) & 0xFF]
@@ -165,5 +165,5 @@ def crc32c(data: bytes) -> int:
 
 
 def mask_checksum(checksum: int) -> int:
-    """As LevelDB stores checksums, since those of data with checksums inside would be poor."""
+    """LevelDB's stored form of checksums, since checksums of data that contains checksums would be weak."""
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

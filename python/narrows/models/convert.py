@@ -11,15 +11,15 @@ from narrows.models import checkpoint, networks, remy
 from narrows.models.format import FORMER, SUFFIX, describe_origin, former, is_model, summary, write
 from narrows.text import printable
 
-#: Checkpoints of a folder that a message names.
+#: An error message names up to this many checkpoints of a folder.
 _SHOWN = 4
 
 
 def convert(path: Path) -> bytes:
-    """The content of the model file that has the model at `path`; raises `DataError` if there is none.
+    """The content of the model file for the model at `path`; raises `DataError` if there is none.
 
-    `path` is a model file already, one of the format before, a rule table of Remy, or a checkpoint of
-    TensorFlow (one of its files, their common name, or the folder of a single one).
+    `path` is a model file, one of the former format, a rule table of Remy, or a TensorFlow checkpoint (one of
+    its files, their common name, or a folder with a single one).
     """
     if (prefix := checkpoint.prefix_of(path)) is not None:
         try:
@@ -67,6 +67,6 @@ def read(path: Path) -> bytes:
 
 
 def _notes(what: str, name: str, content: bytes) -> dict[str, str]:
-    """Where a model came from."""
+    """The origin of a model."""
     digest = hashlib.sha256(content).hexdigest()
     return {"source": describe_origin({"format": what, "file": printable(name), "sha256": digest})}

@@ -1,8 +1,8 @@
 """The format of model files: safetensors, with the kind of the model among the metadata.
 
 The core reads the same files (`core/cc/src/parts/model_file.rs`) and decides whether a model can be used;
-this module writes them, and reads as much of them as is shown to people. Files of the format before (a line,
-a JSON header, arrays) are converted.
+this module writes them, and reads the parts that are shown to people. Files of the former format (a line, a
+JSON header, arrays) are converted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from narrows.errors import DataError
 from narrows.text import printable, shorten
 
-#: The ending of the names of model files.
+#: The suffix of model files.
 SUFFIX = ".safetensors"
-#: The beginning of files of the format before.
+#: The beginning of files of the former format.
 FORMER = b"narrows/model/1\n"
 _FORMER_TYPES = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 else:
-    # The list of schemes reads the headers of models alone, which takes less time than to import numpy.
+    # The list of schemes reads only the headers of models, which takes less time than importing numpy.
     Array = Any
 
-#: Kinds are names of schemes, and arrays have plain names as well, so that both may be printed.
+#: Kinds are names of schemes, and arrays have plain names as well, so that both can be printed safely.
 _KIND = re.compile(r"[a-z0-9-]{1,40}")
 _ARRAY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-#: Bytes of the length before the header, to which headers are padded.
+#: Bytes of the length field before the header; headers are padded to this alignment.
 _LENGTH = 8
 
 
@@ -56,7 +56,7 @@ def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> b
 
     plain = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
     content = save(plain, metadata={"kind": kind, **notes})
-    # The library writes metadata in the order of a hash table, which is another one each time.
+    # The library writes metadata in the order of a hash table, which varies.
     start = _data_start(content)
     header = json.dumps(json.loads(content[_LENGTH:start]), sort_keys=True, separators=(",", ":")).encode()
     header += b" " * (-len(header) % _LENGTH)
@@ -64,7 +64,7 @@ def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> b
 
 
 def summary(content: bytes) -> Summary:
-    """The header of a model file; raises `DataError` if it is none."""
+    """The header of a model file; raises `DataError` if the file is not one."""
     from safetensors import SafetensorError, deserialize
 
     try:
@@ -88,12 +88,12 @@ def summary(content: bytes) -> Summary:
 
 
 def is_model(content: bytes) -> bool:
-    """True if this looks like a file of the format."""
+    """True if the content looks like a file of the format."""
     return content[_LENGTH : _LENGTH + 1] == b"{" and _data_start(content) <= len(content)
 
 
 def former(content: bytes) -> tuple[str, dict[str, Array], dict[str, str]]:
-    """Kind, arrays and notes of a file of the format before; raises `DataError` if it is damaged."""
+    """Kind, arrays and notes of a file of the former format; raises `DataError` if it is damaged."""
     start = len(FORMER) + 4
     length = int.from_bytes(content[len(FORMER) : start], "little")
     import numpy as np
@@ -117,7 +117,7 @@ def former(content: bytes) -> tuple[str, dict[str, Array], dict[str, str]]:
 
 
 def describe_origin(source: object) -> str:
-    """Where a model came from, as a note."""
+    """The origin of a model, as a note."""
     if not isinstance(source, dict):
         return printable(str(source))
     return ", ".join(f"{key} {value}".removeprefix("format ") for key, value in source.items())

@@ -1,4 +1,4 @@
-"""Indigo's and Muses' networks in the checkpoints that their authors published."""
+"""Indigo's and Muses' networks in the checkpoints published by their authors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {9: "indigo", 11: "muses"}
 
 _LAYER = re.compile(r"(?:cell_(?P<index>[0-9]{1,2})/)?basic_lstm_cell/(?P<part>kernel|bias)$")
 _OUTPUT = re.compile(r"fully_connected/(?P<part>weights|biases)$")
-#: Checkpoints of several workers have a network of each; this one is what they make together.
+#: Checkpoints of several workers contain a network of each; this one is their common network.
 _SHARED = "global/"
 
 

@@ -1,7 +1,7 @@
-"""Protocol buffers as Remy writes its rule tables, binary and as text, without a compiler for them.
+"""Protocol buffers in the two forms of Remy's rule tables, binary and text, without a protobuf compiler.
 
-A message becomes a dictionary from field numbers to lists of values. A `Shape` names the
-fields; others are skipped.
+A message becomes a dictionary from field numbers to lists of values. A `Shape` names the fields to read;
+others are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 @dataclass(frozen=True)
 class Shape:
-    """The fields that are read, by their numbers and their names in the text form."""
+    """The fields to read, by their numbers and their names in the text form."""
 
     messages: dict[str, int]
     doubles: dict[str, int]
@@ -33,7 +33,7 @@ class Shape:
 
 
 def varint(content: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where the next thing begins."""
+    """A variable-length number, and the position after it."""
     value = shift = 0
     while True:
         if at >= len(content) or shift > 63:

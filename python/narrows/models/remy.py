@@ -1,4 +1,4 @@
-"""Rule tables as Remy writes them (`*.dna`): a tree of boxes whose leaves are the rules.
+"""Rule tables in Remy's format (`*.dna`): a tree of boxes whose leaves are the rules.
 
 Numbers and names of the fields are those of `protobufs/dna.proto` in github.com/keithw/remy.
 """
@@ -14,9 +14,10 @@ from narrows.models.format import Array
 from narrows.models.protobuf import Message, Shape, parse, parse_text
 
 KIND = "remy"
-#: The end of every signal in tables of four. Tables of 2013 have three; the fourth then decides nothing.
+#: The upper end of every signal in tables with four signals. Tables of 2013 have three; the fourth then has
+#: no effect.
 END = 163_840.0
-#: Deeper trees were not made by Remy.
+#: Remy makes no deeper trees.
 MOST_RULES = 4096
 
 _DOMAIN, _CHILDREN, _LEAF = 1, 2, 3
@@ -47,7 +48,7 @@ _BINARY = Shape({**SHAPE.messages, "leaf domain": _LEAF_DOMAIN}, SHAPE.doubles, 
 
 
 def arrays(content: bytes) -> dict[str, Array]:
-    """The rules of a table in either form; raises `DataError` if it is none."""
+    """The rules of a table in either form; raises `DataError` if the content is not one."""
     try:
         text = content.decode("ascii")
         is_text = text.isprintable() or all(letter.isprintable() or letter.isspace() for letter in text)

@@ -1,4 +1,4 @@
-"""Where models are kept, and how a name in a scenario finds its file."""
+"""The location of models, and the file for a name in a scenario."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from narrows.files import data_folder, named_path, read_whole
 from narrows.models.format import SUFFIX, Summary, summary
 from narrows.text import did_you_mean, printable, shorten
 
-#: Names another folder than that in the user's data.
+#: Names another folder than the one in the user's data.
 FOLDER_VARIABLE = "NARROWS_MODELS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
-#: Endings by which a word is meant as a file, not as the name of an installed model.
+#: A word with one of these suffixes names a file, not an installed model.
 _ENDINGS = (SUFFIX, ".model", ".dna", ".index", ".pb", ".txt", ".json")
 
 
@@ -54,7 +54,7 @@ class Installed:
 
 
 def user_folder() -> Path:
-    """The folder with the models that the user has added (it need not exist)."""
+    """The folder of the user's models (it need not exist)."""
     named = Path(os.environ.get(FOLDER_VARIABLE, ""))
     if named.is_absolute():
         return named
@@ -94,10 +94,10 @@ def names_of_kind(kind: str) -> tuple[str, ...]:
 
 
 def find(text: str, base: Path) -> Path | None:
-    """The file that a scenario in the folder `base` calls `text`; None for a name that is not installed.
+    """The file for the name `text` in a scenario of the folder `base`; None for a name that is not installed.
 
-    A path is meant relative to `base`; raises `DataError` for one that does not exist. A bare name is looked
-    for there, and among the installed models.
+    A path is relative to `base`; raises `DataError` if it does not exist. A bare name is searched there, and
+    among the installed models.
     """
     path = named_path(text, base)
     if path.is_file():
@@ -107,7 +107,7 @@ def find(text: str, base: Path) -> Path | None:
         own = user_folder() / (text + SUFFIX)
         return own if own.is_file() else None
     if path.is_dir() or path.with_name(path.name + ".index").is_file():
-        # The files of a checkpoint by the name that they share, or their folder.
+        # The files of a checkpoint by their common name, or their folder.
         return path
     raise DataError(f'there is no file "{shorten(text)}" (looked for at {path})')
 
@@ -120,7 +120,7 @@ def load(path: Path) -> tuple[str, bytes]:
 
 
 def how_to_add(name: str) -> str:
-    """Why a name that is not installed can't be used, and what helps."""
+    """Why a name that is not installed can't be used, and the remedy."""
     known = [model.name for model in list_models()]
     hint = did_you_mean(name, known)
     former = user_folder() / f"{name}.model"
@@ -129,7 +129,7 @@ def how_to_add(name: str) -> str:
 
 
 def target(name: str) -> Path:
-    """Where a model of that name is kept; refuses names that a scenario could not use."""
+    """The file for a model of that name; raises for names that a scenario could not use."""
     if not _NAME.fullmatch(name) or name.endswith(_ENDINGS):
         raise DataError(
             f'"{shorten(name)}" can\'t be the name of a model;'
@@ -139,7 +139,7 @@ def target(name: str) -> Path:
 
 
 def save(path: Path, content: bytes) -> None:
-    """Writes a model file, whole or not at all."""
+    """Writes a model file atomically."""
     partial = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

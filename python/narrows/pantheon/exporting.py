@@ -1,8 +1,8 @@
-"""Exports a campaign as a data folder of Pantheon, for the tools that read these.
+"""Exports a campaign as a Pantheon data folder, for the tools that read these.
 
-Pantheon's analysis needs a run of every scheme for each number from 1 on and a scheme of that name in
-its configuration; both are the reader's business. A campaign that was imported becomes what it was made of:
-with its own metadata, offsets of clocks and logs as their clocks wrote them.
+Pantheon's analysis needs a run of every scheme for each number from 1 on and a scheme of that name in its
+configuration; the reader must ensure both. An imported campaign is restored, with its original metadata,
+clock offsets and logs in their original clocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from narrows.pantheon.stats import YEARS
 from narrows.scenario.slugs import free_slug, slug_of
 
 PERFORMANCE = "pantheon_perf.json"
-#: Names that may stand in names of files as they are, as those of imported schemes did.
+#: Names that can be part of file names unchanged, like those of imported schemes.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 
 
@@ -63,7 +63,7 @@ def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], N
 
 
 def _names(schemes: list[str]) -> dict[str, str]:
-    """Names of schemes that may be part of names of files."""
+    """Names of schemes for use in file names."""
     names: dict[str, str] = {}
     for scheme in dict.fromkeys(schemes):
         plain = scheme.removeprefix(PANTHEON)
@@ -139,7 +139,7 @@ def _moment(text: str, cell: Path) -> datetime:
 
 
 def _performance(statistics: dict[str, Any]) -> dict[str, dict[str, float | None]]:
-    """The numbers of one run, by flow and for all, as Pantheon keeps them: Mbit/s, ms, and a fraction."""
+    """The numbers of one run, by flow and for all, in Pantheon's form: Mbit/s, ms, and a fraction."""
     listed = {"all": statistics["total"], **statistics["flows"]}
     return {
         flow: {"tput": item["throughput_mbps"], "delay": item["delay_p95_ms"], "loss": item["loss_ratio"]}
@@ -150,7 +150,7 @@ def _performance(statistics: dict[str, Any]) -> dict[str, dict[str, float | None
 def _metadata(
     folder: CampaignFolder, cells: list[CellEntry], records: list[dict[str, Any]], names: list[str]
 ) -> dict[str, Any]:
-    """The options of a test that would have left such logs."""
+    """The options of a test that would have produced such logs."""
     flows = [flow for flow in records[0]["cell"]["flows"] if not flow.get("background")]
     starts = sorted(flow.get("start_ns", 0) for flow in flows)
     interval = (starts[-1] - starts[0]) / max(1, len(starts) - 1) / 1e9
@@ -160,7 +160,7 @@ def _metadata(
     return {
         "cc_schemes": sorted(names),
         "downlink_trace": "narrows",
-        # All runs are to have so many, or they are void.
+        # All runs must have this many, or they do not count.
         "flows": min(len(record["cell"]["flows"]) for record in records),
         "git_summary": f"narrows {versions.get('narrows') or __version__}{f' @ {git}' if git else ''}\n",
         "interval": round(interval),
@@ -175,7 +175,7 @@ def _metadata(
 
 
 def _kept_metadata(folder: CampaignFolder, names: list[str]) -> dict[str, Any]:
-    """The metadata that an imported campaign came with, if there were any, for the schemes that it has."""
+    """The metadata of an imported campaign, if it had any, for the schemes that it contains."""
     written = folder.document["scenario"].get("written")
     if not written:
         return {}

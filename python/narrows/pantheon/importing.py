@@ -23,7 +23,7 @@ _WITHOUT_ACK = "; --lenient reads the run without its acknowledgements"
 
 
 def default_folder(source: Source) -> Path:
-    """Where a campaign goes that was given no folder."""
+    """The default folder of an imported campaign."""
     return folder_under_results(_name(source))
 
 
@@ -36,9 +36,9 @@ def import_folder(
     argv: list[str] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Imported:
-    """Reads all logs of a data folder into a new campaign; `raw` prefers the tunnel's own logs.
+    """Reads all logs of a data folder into a new campaign; `raw` prefers the tunnel's raw logs.
 
-    The folder is filled when all is complete. A log with a flaw ends the import, unless it is `lenient`.
+    The folder appears when everything is complete. A damaged log ends the import, unless it is `lenient`.
     """
     document = _document(source, argv or [])
     return fill_campaign(target, document, lambda folder: _read_all(source, folder, lenient, raw, say))
@@ -77,7 +77,7 @@ def _read_all(
     def read(run: Run, entry: CellEntry) -> str | None:
         return _read(source, run, entry.id, folder.cell_dir(entry.id), lenient, raw)
 
-    # The core reads without holding Python's lock, so threads use all cores.
+    # The core releases Python's lock while reading, so threads use all cores.
     with ThreadPoolExecutor() as pool:
         outcomes = list(pool.map(read, source.runs, folder.cells))
     if all(outcomes):
@@ -92,7 +92,7 @@ def _read_all(
 
 
 def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw: bool) -> str | None:
-    """Makes the record of one run; returns the reason if it cannot."""
+    """Writes the record of one run; returns the reason if it cannot."""
     from narrows import _native
 
     if not run.data:
@@ -135,7 +135,7 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
         _, void = _native.import_pantheon(json.dumps(task), json.dumps(logs), str(target))
     except ValueError as error:
         if lenient:
-            return str(error)  # not even its first line can be read
+            return str(error)  # Not even its first line can be read.
         raise DataError(f"{error}{_remedy(str(error), used[ACK])}") from None
     except OSError as error:
         raise NarrowsError(str(error)) from None
@@ -151,7 +151,7 @@ def _remedy(problem: str, ack: dict[str, Any] | str | None) -> str:
 
 
 def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool) -> dict[str, Any] | str:
-    """The logs to read for one direction, or why there is nothing to read."""
+    """The logs to read for one direction, or the reason why there are none."""
     if logs.merged is not None and not (raw and logs.raw):
         return {"merged": str(logs.merged)}
     offsets = run.stats.offsets or {"local": 0, "remote": 0}

@@ -29,7 +29,7 @@ def question(source: Source) -> str:
 
 
 def git_rows(source: Source) -> dict[str, str]:
-    """The commits that the git summary names: of Pantheon itself, and of its modules."""
+    """The commits in the git summary: of Pantheon itself, and of its modules."""
     rows: dict[str, str] = {}
     for line in str(source.metadata.get("git_summary") or "").splitlines():
         if match := _BRANCH.match(line.strip()):
@@ -40,7 +40,7 @@ def git_rows(source: Source) -> dict[str, str]:
 
 
 def clocks(source: Source, run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
-    """Remarks about the clocks of a run, and the offset that was applied (receiver less sender)."""
+    """Remarks about the clocks of a run, and the applied offset (receiver minus sender)."""
     if not source.remote:
         return [], {"offset_ns": 0, "error_ns": 0}
     offsets = run.stats.offsets
@@ -52,6 +52,6 @@ def clocks(source: Source, run: Run) -> tuple[list[dict[str, str]], dict[str, in
         f"The clocks were corrected by one NTP reading per side (local {local / 1e6:+.3f} ms, remote"
         f" {remote / 1e6:+.3f} ms); how far off that was is not recorded, and drift is not corrected."
     )
-    # The amount added to a clock is how far it is behind.
+    # The amount added to a clock is the amount by which it is behind.
     ahead = local - remote if not source.sender_is_remote else remote - local
     return [{"code": "clock", "severity": "note", "text": text}], {"offset_ns": ahead, "error_ns": 0}

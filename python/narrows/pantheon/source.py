@@ -1,4 +1,4 @@
-"""A data folder of Pantheon: its metadata, and which logs it has for which run.
+"""A Pantheon data folder: its metadata, and the logs of each run.
 
 | file | content |
 | --- | --- |
@@ -7,8 +7,8 @@
 | `SCHEME_datalink_runN_flowF_uidU.log.egress`, `.ingress` (and `acklink`) | raw logs of the tunnel |
 | `SCHEME_stats_runN.log` | start, end, clock offsets, and the statistics once it was analysed |
 
-Logs of the emulated link (`SCHEME_mm_...`) are not needed: what the link could have carried is in the merged
-log, and its packets have no identity.
+Logs of the emulated link (`SCHEME_mm_...`) are not needed: its capacity is in the merged log, and its packets
+have no identity.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ DATA, ACK = "datalink", "acklink"
 _MERGED = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})\.log")
 _RAW = re.compile(r"(.+)_(datalink|acklink)_run([0-9]{1,9})_flow([0-9]{1,5})_uid(.+)\.log\.(egress|ingress)")
 _STATS = re.compile(r"(.+)_stats_run([0-9]{1,9})\.log")
-#: Pantheon numbers its flows from 1, and our records have room for so many.
+#: Pantheon numbers its flows from 1; our records have room for this many.
 MOST_FLOWS = 65_535
-#: Levels of lists in metadata, which are flat; deeper ones are refused before anything has to follow them.
+#: Maximum nesting of lists in metadata, which are flat; deeper ones are refused before any code recurses into
+#: them.
 MOST_LEVELS = 20
 _TOO_DEEP = "is nested more deeply than metadata are"
-#: Half of a pair by which JSON writes characters beyond 16 bits.
+#: Half of a surrogate pair, by which JSON writes characters beyond 16 bits.
 _LONE = re.compile("[\ud800-\udfff]")
-#: The longest run that is believed, in seconds: a week, as for the logs themselves. Pantheon's last a minute.
+#: The longest plausible run, in seconds: a week, as for the logs. Pantheon's runs last a minute.
 LONGEST_S = 7 * 86_400
-#: More runs of a scheme than this are no promise but a mistake: each one that left no log is a failed cell.
+#: More runs of a scheme than this are a mistake: each announced run without logs is a failed cell.
 MOST_RUNS = 1000
 
 
@@ -47,7 +48,7 @@ class Logs:
     """The logs of one direction of one run."""
 
     merged: Path | None = None
-    #: By flow: what an end sent, and what the other received.
+    #: By flow: packets sent by one end, and received by the other.
     raw: dict[int, dict[str, Path]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -56,7 +57,7 @@ class Logs:
 
 @dataclass
 class Run:
-    """One run of one scheme, with whatever there is of it."""
+    """One run of one scheme, with its existing files."""
 
     scheme: str
     number: int
@@ -72,7 +73,7 @@ class Source:
     path: Path
     #: Empty if the folder has none.
     metadata: dict[str, Any]
-    #: The text of the metadata as it stands in the file.
+    #: The text of the metadata, as in the file.
     written: str
     schemes: list[str]
     runs: list[Run]
@@ -100,7 +101,7 @@ class Source:
 
 
 def read_source(path: Path, raw: Path | None = None, wanted: list[str] | None = None) -> Source:
-    """Looks at a data folder, and at a folder of raw logs if they are elsewhere."""
+    """Examines a data folder, and a folder of raw logs if they are elsewhere."""
     metadata, written = _metadata(path)
     runs = _runs(path, raw)
     texts = sorted({scheme for scheme, _ in runs})
@@ -137,7 +138,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
     except FileNotFoundError:
         if not path.is_dir():
             raise DataError(f"{path}: there is no such folder") from None
-        return {}, ""  # a test that was broken off leaves none
+        return {}, ""  # A test that was aborted leaves none.
     except NotADirectoryError:
         raise DataError(f"{path}: is not a folder; name the data folder with its logs") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -171,7 +172,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _not_for_records(content: Any) -> str | None:
-    """Why a value of the metadata can't be kept; `json` reads more than may be written."""
+    """Why a value of the metadata can't be kept; `json` reads more than can be written."""
     level = [content]
     for _ in range(MOST_LEVELS):
         for text in level:
@@ -184,14 +185,14 @@ def _not_for_records(content: Any) -> str | None:
 
 
 def _inside(value: Any) -> list[Any]:
-    """The members of a list or an object of JSON."""
+    """The members of a JSON list or object."""
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     return value if isinstance(value, list) else []
 
 
 def _is_time(value: Any) -> bool:
-    """True if this is a number of seconds that a run may last."""
+    """True if this is a plausible duration of a run in seconds."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_S
 
 
@@ -219,7 +220,7 @@ def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
 
 
 def _in_utf_8(file: Path) -> None:
-    """Refuses a log whose name could not be written into a record."""
+    """Raises for a log whose name could not be written into a record."""
     try:
         str(file).encode()
     except UnicodeEncodeError:

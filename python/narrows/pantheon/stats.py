@@ -1,4 +1,4 @@
-"""The stats file of one run: when it ran, clock offsets, and the statistics that Pantheon printed."""
+"""The stats file of one run: its time, clock offsets, and the statistics that Pantheon printed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _FLOW = re.compile(r"-- Flow ([0-9]+):")
 _THROUGHPUT = re.compile(r"Average throughput: (-?[0-9.]+) Mbit/s")
 _DELAY = re.compile(r"95th percentile per-packet one-way delay: (-?[0-9.]+) ms")
 _LOSS = re.compile(r"Loss rate: (-?[0-9.]+)%")
-#: An offset beyond a day says that a clock was not set at all.
+#: An offset of more than a day means that a clock was not set at all.
 _LARGEST_OFFSET_MS = 86_400_000.0
-#: Years whose moments fit into 63 bits of nanoseconds since 1970, also after the longest run.
+#: Years whose times fit into 63 bits of nanoseconds since 1970, even after the longest run.
 YEARS = range(1970, 2256)
 
 
@@ -29,7 +29,7 @@ class Stats:
 
     started_at: str | None = None
     ended_at: str | None = None
-    #: By side, `local` and `remote`: what NTP says must be added to its clock.
+    #: By side, `local` and `remote`: the offset that NTP says must be added to its clock.
     offsets_ns: tuple[tuple[str, int], ...] = ()
     #: The statistics of the data, from their heading on.
     printed: str | None = None
@@ -43,7 +43,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class Printed:
-    """The numbers of one flow or of all, as they were printed; None for a line that is missing."""
+    """The printed numbers of one flow or of all; None for a missing line."""
 
     throughput_mbps: float | None = None
     delay_p95_ms: float | None = None
@@ -51,7 +51,7 @@ class Printed:
 
 
 def read_stats(file: Path) -> Stats:
-    """Reads a stats file; lines that it does not know are passed over."""
+    """Reads a stats file; ignores unknown lines."""
     try:
         lines = read_bytes(file).decode("utf-8", "replace").splitlines()
     except OSError as error:

@@ -15,7 +15,7 @@ class Line:
 
     scheme: str
     flow: str
-    #: Runs that count, of the scheme.
+    #: The number of the scheme's runs that count.
     runs: int
     throughput_mbps: str
     delay_p95_ms: str
@@ -28,9 +28,10 @@ def mean(values: list[float]) -> str:
 
 
 def summarise(scheme: str, records: Iterable[dict[str, Any]]) -> list[Line]:
-    """The lines of one scheme from the `run.json` of its runs; the last, `all`, is not in Pantheon's table.
+    """The lines of one scheme from the `run.json` of its runs; the last line, `all`, is not in Pantheon's
+    table.
 
-    The numbers are rounded as Pantheon prints them before their mean is taken, since that is what it does.
+    Like Pantheon, round the numbers to their printed form before taking the mean.
     """
     kept = [record.get("pantheon") or {} for record in records]
     blocks = [numbers_of(entry["text"]) for entry in kept if entry.get("text") and not entry.get("refused")]

@@ -1,1 +1,1 @@
-"""Programs as schemes: a trial of one."""
+"""Programs as schemes: a trial run of one."""

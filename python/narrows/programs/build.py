@@ -1,4 +1,4 @@
-"""Building programs from their sources, in the versions that they lock (`narrows programs build`)."""
+"""Builds programs from their sources, in their locked versions (`narrows programs build`)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from narrows.scenario.programs.recipe import (
 FORMAT = "narrows/program-build/1"
 BUILT, THERE = "built", "there"
 
-#: The tools that each kind needs, and their sources.
+#: The tools of each kind of build, and where to get them.
 _TOOLS = {
     CARGO: ("cargo", "install Rust (rustup, or Debian's package cargo)"),
     GO: ("go", "install Go (Debian's package golang, or golang-go of its backports)"),
     NPM: ("npm", "install it (Debian's package npm)"),
     DEBIAN: ("apt-get", "it comes with Debian and Ubuntu; install the program as your system does"),
 }
-#: Words of the tools if a registry cannot be reached.
+#: Messages of the tools if a registry cannot be reached.
 _UNREACHABLE = re.compile(
     r"could ?n[o']t resolve|no such host|name resolution|network is unreachable|connection refused"
     r"|failed to connect|couldn't connect|timed? ?out|no route to host|max retries|failed to establish"
@@ -54,11 +54,11 @@ _UNREACHABLE = re.compile(
     re.IGNORECASE,
 )
 _ERROR = re.compile(r"^\s*(?:error\S*|E|fatal|go)\s*:", re.IGNORECASE)
-#: Folders of a build with what registries had.
+#: Folders of a build that contain downloads from registries.
 _INSTALLED = ("node_modules", "lib", "lib64", "include", "share", "pyvenv.cfg")
 #: A build that takes longer hangs.
 _LIMIT_S = 1800.0
-#: Beginning of the names of folders in which something is being built.
+#: The prefix of folders in which a build is running.
 _UNFINISHED = ".building-"
 
 #: Receives the output of the tools, line by line.
@@ -67,14 +67,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Build:
-    """A program that is built, or packages that are installed."""
+    """A built program, or installed packages."""
 
     name: str
-    #: `built` now, or `there` before.
+    #: `built` now, or `there` from before.
     state: str
-    #: Where it is; None for packages of Debian.
+    #: The folder of the build; None for Debian packages.
     folder: Path | None
-    #: What `built.json` says of it.
+    #: Its entry in `built.json`.
     about: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
@@ -84,9 +84,10 @@ class Build:
 
 
 def build(program: Program, tell: Tell) -> Build:
-    """Builds a program unless it is built; then nothing is fetched. Raises `DataError` for a program that
-    can't be built, `UnavailableError` if a tool, a registry or a right is missing, `NarrowsError` if it
-    fails."""
+    """Builds a program unless it exists already; in that case nothing is fetched. Raises `DataError` for a
+    program that can't be built, `UnavailableError` if a tool, a registry or a right is missing,
+    `NarrowsError` if it fails.
+    """
     recipe = program.build
     if recipe is None:
         raise DataError(
@@ -103,7 +104,7 @@ def build(program: Program, tell: Tell) -> Build:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _sweep(folder.parent)
-        # Beside its place, so that it gets there by being renamed once it is complete.
+        # Beside the target, so that a rename can move it there once it is complete.
         with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as made:
             place = Path(made) / "built"
             place.mkdir()
@@ -147,7 +148,7 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def _hashes(place: Path) -> dict[str, str]:
-    """SHA-256 of what was made, by paths; what was installed has hashes in lock files."""
+    """SHA-256 of the built files by path; installed packages have hashes in lock files."""
     hashes = {}
     for path in sorted(place.rglob("*")):
         inner = path.relative_to(place)
@@ -158,7 +159,7 @@ def _hashes(place: Path) -> dict[str, str]:
 
 
 def _move(place: Path, folder: Path) -> None:
-    """Puts a build into its place, unless another process was quicker."""
+    """Moves a build to its place, unless another process was faster."""
     if folder.exists() and not is_built(folder):
         shutil.rmtree(folder)
     with contextlib.suppress(FileExistsError):
@@ -171,14 +172,14 @@ def _move(place: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _log(path: Path) -> Iterator[TextIO]:
-    """The output of the tools, which is kept if they fail."""
+    """The output of the tools, kept if they fail."""
     with path.open("w", encoding="utf-8") as stream:
         yield stream
     path.unlink(missing_ok=True)
 
 
 def _sweep(folder: Path) -> None:
-    """Removes what builds have left that were killed."""
+    """Removes leftovers of killed builds."""
     for path in folder.glob(f"{_UNFINISHED}*"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < time.time() - 2 * _LIMIT_S:
@@ -194,7 +195,7 @@ class _Tools:
     tell: Tell
 
     def run(self, command: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
-        """Runs one to its end; raises `NarrowsError` with its own words if it fails."""
+        """Runs one tool to its end; raises `NarrowsError` with its message if it fails."""
         lines: list[str] = []
         process = subprocess.Popen(
             command,
@@ -237,14 +238,14 @@ def _failure(tools: _Tools, command: list[str], code: int, lines: list[str]) -> 
 
 
 def _bare(line: str) -> str:
-    """A line of a tool as part of a sentence."""
+    """A line of a tool's output as part of a sentence."""
     return " ".join(line.split()).rstrip(".;:")[:300]
 
 
 def _make(name: str, recipe: Recipe, place: Path, tools: _Tools) -> None:
     """Builds into the folder `place`."""
     assert recipe.sources is not None
-    # The tools start elsewhere, so that the settings of a source tree around the sources don't count.
+    # The tools start in another folder, so that settings of a source tree around the sources are ignored.
     sources, folder = recipe.sources.resolve(), place.parent
     if recipe.kind == CARGO:
         tool = _tool(name, CARGO)
@@ -271,7 +272,7 @@ def _make(name: str, recipe: Recipe, place: Path, tools: _Tools) -> None:
 
 
 def _tool(name: str, kind: str) -> str:
-    """The path of a tool; raises `UnavailableError`."""
+    """The path of a tool; raises `UnavailableError` if it does not exist."""
     tool, how = _TOOLS[kind]
     path = shutil.which(tool)
     if path is None:
@@ -280,7 +281,7 @@ def _tool(name: str, kind: str) -> str:
 
 
 def _version_of(kind: str) -> str:
-    """The tool that has built it, with its version."""
+    """The build tool with its version."""
     if kind not in _TOOLS:
         return f"Python {sys.version.split()[0]}"
     tool = _TOOLS[kind][0]
@@ -307,7 +308,7 @@ def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
         folder.mkdir(parents=True, exist_ok=True)
         with _log(folder / f"{name}.log") as log:
             tools = _Tools(name, log, tell)
-            # Servers among them are not started, where systemd would.
+            # Services among them are not started, as systemd would.
             settings = {"DEBIAN_FRONTEND": "noninteractive", "SYSTEMD_OFFLINE": "1"}
             tools.run([tool, "update", "-q"], folder, settings)
             options = ["install", "-q", "-y", "--no-install-recommends"]
@@ -318,7 +319,7 @@ def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
 
 
 def _installed_versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """The versions of those packages that are installed."""
+    """The installed versions of those packages that are installed."""
     if shutil.which("dpkg-query") is None:
         return {}
     command = ["dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Status}\n", *packages]

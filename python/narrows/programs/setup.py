@@ -1,4 +1,4 @@
-"""Prepares wrappers of Pantheon: the packages that they need, and their set-up."""
+"""Prepares wrappers of Pantheon: their packages and their set-up."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from narrows.scenario.programs import wrapper
 from narrows.scenario.programs.manifest import Program
 from narrows.text import shorten
 
-#: Steps of a wrapper that run once, and after each start of the machine.
+#: Steps of a wrapper that run once, and after each reboot.
 ONCE, AFTER_REBOOT = "setup", "setup_after_reboot"
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+:-]*$")
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Packages that a wrapper needs, and those of them that are not installed (None: unknown)."""
+    """The packages that a wrapper needs, and those of them that are not installed (None: unknown)."""
 
     packages: tuple[str, ...]
     missing: tuple[str, ...] | None
 
 
 def needs(program: Program) -> Needs:
-    """The packages that a wrapper names as `deps`. Raises `DataError` if it doesn't answer."""
+    """The packages that a wrapper lists as `deps`. Raises `DataError` if it doesn't answer."""
     try:
         done = wrapper.call(program.path, _interpreter(program), "deps")
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -56,14 +56,14 @@ def set_up(program: Program, steps: tuple[str, ...]) -> None:
 
 
 def _interpreter(program: Program) -> tuple[str, ...]:
-    """The interpreter of a wrapper and its arguments: what its command has before the path."""
+    """The interpreter of a wrapper and its arguments: the part of its command before the path."""
     words = program.listener.command[: program.listener.command.index(str(program.path))]
     named = program.parameters.get(wrapper.INTERPRETER)
     return (named.default, *words[1:]) if named else words
 
 
 def _not_installed(packages: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Those packages that Debian's tools don't know as installed."""
+    """Those packages that Debian's tools do not report as installed."""
     query = shutil.which("dpkg-query")
     if query is None:
         return None

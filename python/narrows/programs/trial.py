@@ -1,4 +1,4 @@
-"""A trial of a program over an emulated path, and what was seen of it (`narrows programs check`)."""
+"""A trial of a program over an emulated path, with the observations (`narrows programs check`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from narrows.scenario.programs.manifest import CONNECTOR, LISTENER, Program
 from narrows.scenario.programs.missing import why_missing
 from narrows.scenario.programs.scheme import defaults, document
 
-#: The path: slow enough that every program can fill it, and that it costs little.
+#: The path: slow enough that every program can fill it, and cheap to emulate.
 _SCENARIO = """\
 schema: narrows/scenario/1
 question: Does the program run?
@@ -37,12 +37,12 @@ OK, INVALID = "ok", "invalid"
 
 @dataclass(frozen=True)
 class Trial:
-    """The observations of a program."""
+    """The observations about a program."""
 
     scheme: str
     #: `ok`, `degraded`, `invalid`, or `failed` if there was no run.
     verdict: str
-    #: Sentences that speak against it.
+    #: Objections to it, as sentences.
     reasons: tuple[str, ...]
     #: The program in the record of the run: its processes and its traffic.
     program: ProgramRun | None = None
@@ -59,7 +59,7 @@ class Trial:
 
 
 def check(program: Program, variant: str, progress: Callable[[float], None]) -> Trial:
-    """Runs a variant of a program; raises `UnavailableError` if something is missing for that."""
+    """Runs a variant of a program; raises `UnavailableError` if a requirement is missing."""
     one = program.variants[variant]
     plan = document(program, one, defaults(program, one))
     scheme = f"{program.name}:{variant}"

@@ -1,7 +1,7 @@
-"""Reports: what a campaign measured, as one HTML page, a PDF and figures for papers.
+"""Reports: a campaign's results as one HTML page, a PDF and figures for papers.
 
-`build` reads nothing but a campaign folder. Importing this package is cheap: drawing libraries are
-loaded when a report is made, not when the command line shows its help.
+`build` reads only a campaign folder. Importing this package is cheap: drawing libraries are loaded when a
+report is made, not when the command line shows its help.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from narrows.errors import EXIT_USAGE, DataError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    #: A folder, or a campaign that was loaded from one (`path`).
+    #: A folder, or a campaign loaded from one (`path`).
     Place = str | PathLike[str] | Any
 
 __all__ = ["ReportError", "ReportPaths", "UnknownNameError", "Wanted", "build", "plot"]
 
 
 class ReportError(DataError):
-    """A campaign folder that no report can be made of; the message is one sentence with a remedy."""
+    """No report can be made of a campaign folder; the message is one sentence with a remedy."""
 
 
 class UnknownNameError(ReportError):
-    """A figure, scheme, value, run or flow was asked for that does not exist; the message says which do."""
+    """The requested figure, scheme, value, run or flow does not exist; the message lists the
+    existing ones.
+    """
 
     exit_code = EXIT_USAGE
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPaths:
-    """Where the parts of a report were written; a part that was not asked for is `None`."""
+    """The files of a report; a part that was not requested is `None`."""
 
     html: Path | None
     pdf: Path | None
@@ -44,11 +46,11 @@ class ReportPaths:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The parts of a report that are asked for."""
+    """The requested parts of a report."""
 
     html: bool = True
     pdf: bool = True
-    #: The PDF shows every run, and not only those in the middle of their scheme.
+    #: The PDF shows every run, not only the middle run of each scheme.
     all_runs: bool = False
     #: Every figure is also written as SVG, PNG and CSV.
     files: bool = False
@@ -59,8 +61,9 @@ def build(
 ) -> ReportPaths:
     """Write `report.html`, `report.pdf` and `figures/` into a campaign folder.
 
-    The page has all runs. The PDF has of each scheme the run nearest to the medians, and what is not `ok`;
-    with `all_runs` every one. With `files` each figure is also written as SVG, PNG and CSV into `figures/`.
+    The page has all runs. The PDF has, for each scheme, the run nearest to the medians, and all runs that are
+    not `ok`; with `all_runs` every run. With `files` each figure is also written as SVG, PNG and CSV into
+    `figures/`.
     """
     from narrows.report.assemble import build_report
 
@@ -81,14 +84,14 @@ def plot(
     height_mm: float | None = None,
     font_pt: float = 7.0,
 ) -> Figure:
-    """A figure of the registry (`narrows plot --list`) over one campaign or several, to be shown, changed or
-    saved as any figure of Matplotlib.
+    """A figure of the registry (`narrows plot --list`) over one or several campaigns, which can be shown,
+    changed or saved like any Matplotlib figure.
 
-    `runs` are numbers, or names of cells such as `cubic-r1`; a figure over time shows without them of each
-    scheme the run nearest to its medians. `flows` are numbers of flows. `only` chooses values of the matrix
-    as the scenario writes them, for example `{"droptail": "1 bdp"}`. `x` and `y` are the ends of the axes in
-    the units that they show, `None` where the numbers decide. Raises `ReportError` if there is no such
-    figure, scheme, value, run or flow, or nothing to draw.
+    `runs` are numbers, or names of cells such as `cubic-r1`; by default a figure over time shows the run of
+    each scheme that is nearest to its medians. `flows` are numbers of flows. `only` selects values of the
+    matrix in the notation of the scenario, for example `{"droptail": "1 bdp"}`. `x` and `y` are the limits of
+    the axes in their displayed units, `None` to derive them from the data. Raises `ReportError` if there is
+    no such figure, scheme, value, run or flow, or nothing to draw.
     """
     from narrows.report.drawing import Options
     from narrows.report.plotting import Choice, compose

@@ -1,6 +1,6 @@
-"""The account of a figure: how many runs it rests on, by which statistic, and what is wrong with any run.
+"""The account of a figure: its number of runs, its statistic, and the flaws of runs.
 
-Captions, the metadata of files and the JSON of `narrows plot` are written from it.
+It is the source of captions, the metadata of files and the JSON of `narrows plot`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from narrows.report.data import Campaign, Run
 from narrows.sweep.store import SweepFolder, is_sweep
 from narrows.text import plural
 
-#: So many reasons, and runs of each, are named in a caption; the others are counted.
+#: A caption names up to this many reasons, and this many runs for each; the others are counted.
 _REASONS, _NAMED = 3, 3
 DEGRADED, INVALID, MISSING = "degraded", "invalid", "missing"
 _SAYS = {DEGRADED: "judged degraded", INVALID: "invalid and not counted", MISSING: "missing"}
@@ -22,28 +22,29 @@ _SAYS = {DEGRADED: "judged degraded", INVALID: "invalid and not counted", MISSIN
 
 @dataclass(frozen=True, slots=True)
 class Flawed:
-    """A run that is not simply `ok`: its cell (or scheme, if it was skipped), the flaw and why."""
+    """A run that is not `ok`: its cell (or scheme, if it was skipped), the flaw and the reason."""
 
     cell: str
     flaw: str
     reasons: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As `narrows plot --json` prints it."""
+        """In the form of `narrows plot --json`."""
         return {"run": self.cell, "reasons": list(self.reasons)}
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The number of valid runs that a figure rests on, how their numbers were put together, and the runs that
-    are not simply `ok`."""
+    """The number of valid runs behind a figure, the statistic that combines them, and the runs that are not
+    `ok`.
+    """
 
     runs: int
     statistic: str
     flawed: tuple[Flawed, ...] = ()
 
     def sentences(self) -> str:
-        """For a caption."""
+        """The account in sentences, for a caption."""
         text = f"Of {plural(self.runs, 'valid run')}: {self.statistic}."
         for flaw in _SAYS:
             own = [item for item in self.flawed if item.flaw == flaw]
@@ -52,7 +53,7 @@ class Account:
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """As `narrows plot --json` prints it."""
+        """In the form of `narrows plot --json`."""
         return {
             "runs_shown": self.runs,
             "statistic": self.statistic,
@@ -78,7 +79,7 @@ def of_runs(runs: Sequence[Run], statistic: str) -> Account:
 
 
 def flawed_runs(runs: Iterable[Run]) -> list[Flawed]:
-    """The runs that are not simply `ok`."""
+    """The runs that are not `ok`."""
     result = []
     for run in runs:
         flaw = _flaw(run)
@@ -113,8 +114,9 @@ def _of_sweep(data: Campaign, statistic: str) -> Account:
 
 
 def _sentence(flaweds: Sequence[Flawed], flaw: str) -> str:
-    """`2 runs are judged degraded: the emulator was late (cubic-r1, cubic-r2).` Reasons that differ in their
-    numbers alone are said once."""
+    """`2 runs are judged degraded: the emulator was late (cubic-r1, cubic-r2).` Reasons that differ only in
+    their numbers are stated once.
+    """
     groups: dict[str, tuple[str, list[str]]] = {}
     for item in flaweds:
         for reason in item.reasons[:1]:

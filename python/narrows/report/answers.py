@@ -1,8 +1,8 @@
-"""The answer of a campaign in short: what its runs show, and nothing beyond that.
+"""The short answer of a campaign: what its runs show, and nothing beyond that.
 
-All order comes from `narrows compare` (`narrows.comparison`), with its bound on false claims: rows are
-compared where they met the same conditions, a single run shows no order, and rows that are not shown to
-differ have none. The sentences are made from `Leaders` alone.
+Every order comes from `narrows compare` (`narrows.comparison`), with its bound on false claims: rows are
+compared only if they met the same conditions, a single run shows no order, and rows without a shown
+difference have none. The sentences are made from `Leaders` alone.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from narrows.report.data import Campaign
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 from narrows.text import any_of, plural
 
-#: More pairs of rows than these are not compared for an answer in short.
+#: With more pairs of rows than this, the short answer makes no comparison.
 MOST_PAIRS = 2000
-#: Rows that a sentence names, and combinations of conditions; the others are counted.
+#: A sentence names up to this many rows, and combinations of conditions; the others are counted.
 _MOST_NAMED, _MOST_COMBINATIONS = 4, 4
-#: Most rows whose values are listed where nothing can be compared.
+#: Up to this many rows, values are listed if nothing can be compared.
 _MOST_ALONE = 6
-#: The metrics of the answer: the first one of each line that has values.
+#: The metrics of the answer: in each line the first one that has values.
 _RATES = ("throughput_bps", "goodput_bps")
 _DELAYS = ("delay_p95_ns", "rtt_p95_ns")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Sentences, and what they were made from."""
+    """Sentences, and their sources."""
 
     sentences: list[str]
     leaders: list[Leaders] = field(default_factory=list)
 
 
 def compare_rows(folder: Path, side: Side | None = None) -> Comparison | str:
-    """The comparison of a campaign's rows as `narrows compare` prints it, or why there is none. `side` is the
-    campaign, where it is open already."""
+    """The comparison of a campaign's rows in the form of `narrows compare`, or the reason why there is none.
+    `side` is the campaign, if it is already open.
+    """
     from narrows.comparison.document import Request, compare
 
     try:
@@ -53,8 +54,9 @@ def compare_rows(folder: Path, side: Side | None = None) -> Comparison | str:
 
 
 def answer(campaign: Campaign, compared: Comparison | str | None = None) -> Answer:
-    """The answer of the numbers, with its limits; invalid runs take no part. `compared` is the comparison of
-    the rows, where it was made already."""
+    """The answer that the numbers support, with its limits; invalid runs are excluded. `compared` is the
+    comparison of the rows, if it already exists.
+    """
     metrics = _metrics(campaign)
     if not campaign.runs:
         return Answer(["No run was started, so this campaign has no answer."])
@@ -90,7 +92,7 @@ def _metrics(campaign: Campaign) -> list[str]:
 
 
 def _medians(campaign: Campaign, metric: str) -> dict[str, float]:
-    """The median of each row that has one, as every table has it."""
+    """The median of each row that has one, as in every table."""
     medians = {}
     for label in campaign.schemes:
         median = campaign.median(label, "all", metric)
@@ -127,7 +129,7 @@ def _alone(campaign: Campaign, row: str, medians: Mapping[str, Mapping[str, floa
 
 
 def _nothing(campaign: Campaign, rows: Sequence[str]) -> str:
-    """Why nothing is shown about the order of several rows."""
+    """Why no order of several rows is shown."""
     most = max(len([run for run in campaign.of_scheme(row) if run.valid]) for row in rows)
     if most == 1:
         return "There is one valid run of each scheme, which shows no order among them."
@@ -164,7 +166,7 @@ def _how_many(own: Sequence[Leaders], leaderses: Sequence[Leaders]) -> str:
 
 
 def _one_place(campaign: Campaign, metric: str, leaders: Leaders) -> str:
-    """Names the first where all met the same conditions."""
+    """Names the first row if all met the same conditions."""
     amounts = {label: _amount(campaign, metric, leaders.medians[label]) for label in leaders.medians}
     if leaders.best:
         other = next((name for name in _metrics(campaign) if name != metric), None)
@@ -194,7 +196,9 @@ def _places(campaign: Campaign, metric: str, leaderses: Sequence[Leaders]) -> st
 
 
 def _open_places(campaign: Campaign, leaderses: Sequence[Leaders]) -> str:
-    """Names the possible first where that is open; combinations of the same schemes together."""
+    """Names the candidates for the first place if it is undecided; combinations with the same schemes
+    together.
+    """
     grouped: dict[str, list[Leaders]] = {}
     for leaders in leaderses:
         names = [_name(campaign, label) for label in leaders.first]
@@ -235,7 +239,7 @@ def _shared_conditions(campaign: Campaign) -> dict[str, str]:
 
 
 def _limits(compared: Comparison, leaders: Sequence[Leaders]) -> list[str]:
-    """How sure an order is, and who is in none."""
+    """The certainty of an order, and the rows without a place."""
     limits = []
     if any(leader.best or leader.behind for leader in leaders):
         if all(leader.exact for leader in leaders if leader.behind):

@@ -1,8 +1,8 @@
 """From a campaign folder to report.html, report.pdf and figures/.
 
 Everything is written under temporary names and renamed when complete, so an interrupted report leaves the
-previous one intact. Runs of large campaigns are read and drawn by several processes. A picture is drawn only
-if a file shows it: charts of runs reach the page as numbers, and paper has the runs in the middle.
+previous one intact. The runs of large campaigns are read and drawn by several processes. A picture is drawn
+only if a file shows it: the page receives charts of runs as numbers, and the PDF has the middle runs.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Share:
 
     campaign: str
     cells: Sequence[str]
-    #: The cells that paper shows.
+    #: The cells that the PDF shows.
     paper: Sequence[str]
     root: str
     wanted: Wanted
-    #: The file for what was drawn.
+    #: The file for the results of drawing.
     answer: str
 
 
@@ -66,7 +66,7 @@ def build_report(folder: Path, wanted: Wanted) -> ReportPaths:
         with scratch.working_folder("report", folder) as work:
             return _build(campaign, work, folder, wanted)
     except OSError as error:
-        # The campaign is as good as before: this machine fails, not the input.
+        # The campaign is intact: this machine fails, not the input.
         raise NarrowsError(
             f"{folder}: the report can't be written: {reason(error)}; make room and"
             f" write it again with: narrows report {folder}"
@@ -110,14 +110,15 @@ def _draw(
     options: Options | None,
     files: bool,
 ) -> ReportFigure:
-    """A figure, as a picture if it has `options`, and in all formats with `files`; one that can't be drawn
-    says why and stops nothing else."""
+    """Draws a figure, as a picture if it has `options`, and in all formats with `files`; for one that can't
+    be drawn the reason is stored, and the others continue.
+    """
     entry = ReportFigure(name=kind.name, title=kind.title, note=kind.paper_note)
     try:
         if (absent := kind.absent(data)) is not None:
             return replace(entry, absent=absent)
         account = plotting.account_of(kind, data)
-        # Captions of runs are shared; beside each run stand its verdict and reasons.
+        # Captions of runs are shared; each run shows its verdict and reasons.
         whole = plotting.full_caption(kind.caption(data), account)
         entry = replace(entry, caption=kind.caption(data) if kind.scope == "run" else whole)
         about = (kind.title, whole)
@@ -127,7 +128,7 @@ def _draw(
                 drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
             drawing.write_figure(kind.figure(data, options), stem, formats, options, about)
             tips = kind.tips(data)
-        if files and kind.scope == "campaign":  # the same once more for one column of a paper
+        if files and kind.scope == "campaign":  # Once more for one column of a paper.
             narrow = Options(width_mm=SINGLE_MM)
             slim = stem.with_name(f"{stem.name}-{SINGLE_MM:g}mm")
             drawing.write_figure(kind.figure(data, narrow), slim, ("svg", "png"), narrow, about)
@@ -144,7 +145,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def draw_run(campaign: Campaign, run: Run, root: Path, wanted: Wanted, paper: bool) -> Drawn:
-    """The part of a report about one run: pictures for paper, numbers of charts for the page."""
+    """The part of a report about one run: pictures for the PDF, numbers of charts for the page."""
     drawn = Drawn()
     if run.record is None:
         return drawn
@@ -182,7 +183,7 @@ def _draw_all(campaign: Campaign, root: Path, wanted: Wanted, paper: Sequence[st
         drawn = Drawn()
         for kind in figures.of_scope("campaign"):
             drawn.figures[kind.name] = _draw(kind, campaign, root / kind.name, root, Options(), wanted.files)
-        # This process takes a share as the others do.
+        # This process also takes a share.
         parts += [draw_run(campaign, run, root, wanted, run.cell in paper) for run in runs[::workers]]
         parts += answers()
     for part in parts:
@@ -193,8 +194,9 @@ def _draw_all(campaign: Campaign, root: Path, wanted: Wanted, paper: Sequence[st
 
 
 def thin_out(runs: Sequence[Run], paper: Sequence[str]) -> None:
-    """Fewer points for charts of campaigns with many runs, so that their page stays small; those in the
-    middle keep theirs."""
+    """Thins out charts of campaigns with many runs, so that their page stays small; middle runs keep all
+    points.
+    """
     share = min(1.0, max(0.1, FULL_RUNS / max(1, len(runs))))
     for run in runs:
         run.detail = max(share, min(1.0, 2 * FULL_RUNS / len(paper))) if run.cell in paper else share
@@ -208,9 +210,10 @@ def _cores() -> int:
 def _in_processes(
     campaign: Campaign, cells: Sequence[str], root: Path, wanted: Wanted, paper: Sequence[str], workers: int
 ) -> Iterator[Any]:
-    """Fresh interpreters that draw all shares of the cells but the first: unlike a fork or a spawned copy of
-    the caller's program, they need nothing from the calling process, whatever threads or scripts it runs.
-    Gives a function that waits for what they drew."""
+    """Starts fresh interpreters that draw all shares of the cells but the first: unlike a fork or a spawned
+    copy of the caller's program, they need nothing from the calling process, whatever threads or scripts it
+    runs. Returns a function that waits for their results.
+    """
     jobs = []
     for worker in range(1, workers):
         answer = root.parent / f"drawn-{worker}.json"
@@ -255,7 +258,7 @@ work_off(sys.argv[2])
 
 
 def work_off(task: str) -> None:
-    """One drawing process: draws its share (JSON) of the runs and leaves the answer in a file."""
+    """One drawing process: draws its share (JSON) of the runs and writes the result into a file."""
     share = msgspec.json.decode(task, type=Share)
     campaign = load(Path(share.campaign), checked=True)
     runs = [run for run in campaign.runs if run.record is not None]

@@ -1,5 +1,6 @@
-"""Cells and notes of tables, and the cells that name a row. What is not available says `N/A` and
-points at a note with the reason."""
+"""Cells and notes of tables, and the cells that identify a row. A cell without a value says `N/A` and refers
+to a note with the reason.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +29,17 @@ class Cell(Part, frozen=True):
     small: str | None = None
     #: Marks of notes.
     marks: list[str] = field(default_factory=list)
-    #: The kind of content, by which it is set: `scheme`, `absent`, `total`, `outcome-ok` ....
+    #: The kind of content, which determines its style: `scheme`, `absent`, `total`, `outcome-ok` ....
     kind: str = ""
-    #: The number of rows that it has beside it.
+    #: The number of rows that it spans.
     span: int = 1
     links: list[Link] = field(default_factory=list)
-    #: The label of the row, by which pages know its colour.
+    #: The label of the row, which determines its colour on pages.
     key: str = ""
     #: The verification of a scheme: its word and its sign.
     status: str = ""
     status_mark: str = ""
-    #: The page that it leads to.
+    #: The page that it links to.
     to: str = ""
 
 
@@ -50,7 +51,7 @@ class Note(Part, frozen=True):
 
 
 class Table(Part, frozen=True, omit_defaults=False):
-    """A table, laid out alike by pages and on paper."""
+    """A table with the same layout on pages and on paper."""
 
     head: list[Cell]
     rows: list[list[Cell]]
@@ -58,7 +59,7 @@ class Table(Part, frozen=True, omit_defaults=False):
 
 
 class Notes:
-    """Footnotes: the same text gets the same mark."""
+    """Footnotes: equal texts share a mark."""
 
     def __init__(self) -> None:
         self._marks: dict[str, str] = {}
@@ -74,23 +75,23 @@ class Notes:
         return self._marks[text]
 
     def list_notes(self) -> list[Note]:
-        """All notes in order of their first use."""
+        """All notes in order of first use."""
         return [Note(mark, text) for text, mark in self._marks.items()]
 
 
 def row_names(campaign: Campaign) -> RowNames:
-    """The names of a campaign's rows, those of skipped schemes included."""
+    """The names of a campaign's rows, including those of skipped schemes."""
     skipped = [str(entry.get("scheme")) for entry in campaign.skipped]
     return RowNames(campaign.rows, dict.fromkeys([*campaign.schemes, *skipped]))
 
 
 def name_heads(names: RowNames) -> list[Cell]:
-    """The heads of the columns that name a row: the scheme, and the values of the matrix that differ."""
+    """The heads of the columns that identify a row: the scheme, and the matrix values that differ."""
     return [Cell("scheme"), *map(Cell, names.heads)]
 
 
 def name_cells(names: RowNames, label: str, span: int = 1, status: Status | None = None) -> list[Cell]:
-    """The cells that name a row, and the verification of its scheme."""
+    """The cells that identify a row, and the verification of its scheme."""
     sign = (status.word, status.mark) if status else ("", "")
     first = Cell(
         names.scheme(label), kind="scheme", span=span, key=label, status=sign[0], status_mark=sign[1]

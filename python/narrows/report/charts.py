@@ -1,4 +1,4 @@
-"""The interactive forms of figures over time, as the scripts of pages receive them."""
+"""The interactive forms of figures over time, in the format of the pages' scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from narrows.documents.data import Part
 from narrows.report.style import Style
 
-#: More marks than this would hide what they mark.
+#: More marks than this would hide the curve.
 MOST_MARKS = 40
 
 Times = TypeVar("Times")
@@ -28,7 +28,7 @@ class Series(Part, Generic[Values], frozen=True):
     kind: str
     x: int
     y: Values
-    #: Colours on a light and on a dark page; none for those of the page.
+    #: Colours on a light and on a dark page; none for the page's own.
     color: str | None = None
     dark: str | None = None
     dash: Sequence[float] = ()
@@ -36,12 +36,12 @@ class Series(Part, Generic[Values], frozen=True):
     fill: bool = False
 
     def with_values(self, y: Other) -> Series[Other]:
-        """The same series with values of another form."""
+        """The same series with its values in another form."""
         return Series(self.label, self.kind, self.x, y, self.color, self.dark, self.dash, self.fill)
 
 
 class Chart(Part, Generic[Times, Values], frozen=True):
-    """A chart: the label of its axis, the instants of changes, lists of times, and series."""
+    """A chart: the label of its axis, the times of changes, lists of times, and series."""
 
     y: str
     marks: Sequence[float]

@@ -1,5 +1,6 @@
-"""Which runs a report draws on paper: of each scheme the one in the middle, and what is not ok. Of a matrix
-it is the one in the middle of the row in the middle: what the values change is in other figures."""
+"""The runs that a report draws on paper: for each scheme the middle one, and the runs that are not ok. With a
+matrix it is the middle run of the middle row: the effect of the values is in other figures.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from narrows.report.data import Campaign, Run
 from narrows.scenario.derived import suffix
 from narrows.statistics.runs import median_over_runs
 
-#: By these a run is called the one in the middle.
+#: The metrics that determine the middle run.
 _METRICS = ("throughput_bps", "delay_p95_ns", "goodput_bps", "rtt_p95_ns")
-#: At most so many runs that are not ok are drawn beside those in the middle; all of them are listed.
+#: Up to this many runs that are not ok are drawn beside the middle ones; all of them are listed.
 MOST_ODD = 6
 
 
 def representative(runs: list[Run]) -> Run | None:
-    """The run whose numbers are nearest to the medians of its scheme's valid runs; of equal ones the first.
-    Without a valid run it is the first that left a record."""
+    """The run whose numbers are nearest to the medians of its scheme's valid runs; among equal ones the
+    first. Without a valid run, the first that left a record.
+    """
     recorded = [run for run in runs if run.record is not None]
     valid = [run for run in recorded if run.valid]
     if not valid:

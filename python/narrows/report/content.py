@@ -1,7 +1,7 @@
-"""The content of a report, which pages and the PDF lay out.
+"""The content of a report, for the layouts of pages and the PDF.
 
-Everything in it is text, numbers, tables and names of figure files; text of users (names, questions, reasons)
-stays plain text until a template escapes it.
+Everything in it is text, numbers, tables and names of figure files; users' text (names, questions, reasons)
+stays plain until a template escapes it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Fact = tuple[str, str]
 
 
 class ReportFigure(Part, frozen=True, kw_only=True, omit_defaults=False):
-    """A figure that was drawn, or why it was not."""
+    """A drawn figure, or the reason why it was not drawn."""
 
     name: str
     title: str
-    #: The picture below the folder of the report, without its ending.
+    #: The picture below the folder of the report, without its suffix.
     file: str | None = None
     caption: str = ""
     absent: str | None = None
-    #: Tool tips for parts of the picture, by their ids.
+    #: Tool tips for parts of the picture, by id.
     tips: dict[str, str] = field(default_factory=dict)
     #: The addition to the caption for the picture, compared with the interactive form.
     note: str = ""
@@ -75,7 +75,7 @@ class StatusMark(Part, frozen=True, kw_only=True):
 
 
 class Verification(Part, frozen=True, kw_only=True):
-    """The legend of the signs, and the reasons of schemes that are not verified."""
+    """The legend of the signs, and the reasons of unverified schemes."""
 
     legend: list[StatusMark]
     reasons: list[str]
@@ -101,13 +101,13 @@ class RunSection(Part, frozen=True, kw_only=True):
     figures: list[ReportFigure]
     #: True if it has numbers.
     measured: bool
-    #: Its numbers, where paper shows the run.
+    #: Its numbers, if the PDF shows the run.
     table: Table | None
     paper: bool
 
 
 class Machine(Part, frozen=True, kw_only=True):
-    """A machine or software of some runs."""
+    """A machine or software that some runs share."""
 
     title: str
     rows: list[Fact]

@@ -36,7 +36,7 @@ MOST_BINS = 600
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a run is not simply `ok`."""
+    """Why a run is not `ok`."""
 
     severity: str
     text: str
@@ -44,7 +44,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow of a run: its number, scheme, direction and how it is called in figures."""
+    """One flow of a run: its number, scheme, direction and name in figures."""
 
     number: int
     scheme: str
@@ -54,7 +54,7 @@ class Flow:
 
 
 class _Keeper:
-    """Keeps computed values by name."""
+    """Caches computed values by name."""
 
     def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
         """The value of this name, computed once."""
@@ -79,11 +79,11 @@ class Run(_Keeper):
     record: Json | None
     rows: dict[str, Row] = field(default_factory=dict)
     entry: CellEntry | None = None
-    #: Why its record can't be shown, where it is not what the campaign says.
+    #: Why its record can't be shown, if it does not match the campaign.
     problem: str | None = None
-    #: False until the files of the record are known to be those that the run left.
+    #: False until the files of the record have been compared with their digests.
     checked: bool = False
-    #: The share of its points that a chart shows: less than 1 in reports of very many runs.
+    #: The share of its points that a chart shows: below 1 in reports of very many runs.
     detail: float = 1.0
     #: The scheme without its conditions, and the styles of all schemes of the campaign.
     base: str = ""
@@ -100,19 +100,19 @@ class Run(_Keeper):
         return (self.verdict or "unjudged") if self.state == "finished" else self.state
 
     def value(self, flow: str, metric: str) -> float | None:
-        """The value of a metric of a flow (a number, or `all`), in base units; None where there is none."""
+        """The value of a metric of a flow (a number, or `all`), in base units; None if there is none."""
         row = self.rows.get(flow)
         return None if row is None else row.metrics.get(metric)
 
     @cached_property
     def settings(self) -> Json:
-        """The cell as it was run."""
+        """The settings of the cell."""
         result: Json = (self.record or {}).get("cell") or (self.entry and self.entry.input) or {}
         return result
 
     @cached_property
     def flows(self) -> list[Flow]:
-        """The flows in order, labelled with the scheme when the run mixes schemes."""
+        """The flows in order, labelled with the scheme if the run mixes schemes."""
         listed = self.settings.get("flows") or (self.record or {}).get("flows") or []
         mixed = len({f.get("scheme") for f in listed if not f.get("background")}) > 1
         result = []
@@ -129,7 +129,7 @@ class Run(_Keeper):
         return [flow for flow in self.flows if not flow.background]
 
     def styles_of(self, flows: Sequence[Flow]) -> list[Style]:
-        """Styles of some flows: the colours of their schemes, in all figures the same."""
+        """Styles of some flows: the colours of their schemes, the same in all figures."""
         mixed = len({flow.scheme for flow in self.tested}) > 1
         names = [flow.scheme if mixed else self.base or flow.scheme for flow in flows]
         return style.of_flows(names, [flow.label for flow in flows], self.looks)
@@ -141,18 +141,18 @@ class Run(_Keeper):
 
     @property
     def change_times_s(self) -> list[float]:
-        """When the timeline changes something, in order, each instant once."""
+        """The times at which the timeline changes something, in order, without duplicates."""
         changes = self.settings.get("timeline") or []
         return sorted({float(change.get("at_ns", 0)) / 1e9 for change in changes})
 
     @property
     def duration_s(self) -> float:
-        """The length of the run as it was set."""
+        """The configured length of the run."""
         return float(self.settings.get("duration_ns", 0)) / 1e9
 
     @property
     def bin_ns(self) -> int:
-        """The width of a throughput bin: the record's, widened until a bin means something on the page."""
+        """The width of a throughput bin: the record's, widened until a bin is meaningful on the page."""
         base = int(self.settings.get("bin_ns") or 100_000_000)
         length = self.duration_s * 1e9
         least = length / MOST_BINS
@@ -160,9 +160,10 @@ class Run(_Keeper):
             e["rate"].get("rate") for e in self.elements("bottleneck") if isinstance(e.get("rate"), dict)
         ]
         rates = [float(rate) for rate in known if rate]
-        if rates:  # at least 25 full-size packets of the slowest link, or bins show packets instead of rates
+        # At least 25 full-size packets of the slowest link; smaller bins show packets instead of rates.
+        if rates:
             least = max(least, 25 * 1500 * 8e9 / min(rates))
-        # Bins as long as a round trip beat against the bursts of windows; some round trips average them.
+        # Bins as long as a round trip alias with the bursts of windows; several round trips average them.
         round_trip = networks.longest_rtt_ns(self.settings)
         least = max(least, min(5 * round_trip, length / FEWEST_BINS))
         steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
@@ -186,7 +187,7 @@ class Run(_Keeper):
     def throughput(self) -> Throughput:
         """Sent and delivered rate per bin and flow, and the capacity.
 
-        What arrives at the very end opens a bin of no width, whose rate means nothing; it is left out.
+        Data that arrives at the very end opens a bin without width, whose rate is meaningless; it is omitted.
         """
         whole = self._read(lambda record: series.read_throughput(record, self.bin_ns))
         if not self.duration_s:
@@ -232,14 +233,14 @@ class Run(_Keeper):
         return self._read(series.read_packets)
 
     def forget(self) -> None:
-        """Drops the series, so that a campaign of many runs does not fill the memory."""
+        """Releases the series, so that a campaign of many runs does not fill the memory."""
         for name in ("throughput", "queues", "states", "transfers", "frames", "_kept"):
             self.__dict__.pop(name, None)
 
 
 @dataclass
 class Campaign(_Keeper):
-    """A campaign folder, read."""
+    """The content of a campaign folder."""
 
     folder: Path
     record: Json
@@ -247,7 +248,7 @@ class Campaign(_Keeper):
     metrics: list[Metric]
     runs: list[Run]
     skipped: list[Json]
-    #: Rows and styles of several campaigns in one; else those of the resolved scenario.
+    #: Rows and styles if several campaigns are combined; otherwise those of the resolved scenario.
     own_rows: Mapping[str, Conditions] | None = None
     own_styles: Mapping[str, Style] | None = None
 
@@ -258,8 +259,9 @@ class Campaign(_Keeper):
 
     @cached_property
     def styles(self) -> Mapping[str, Style]:
-        """The styles of the schemes without their conditions, and of those of flows: one each in every figure
-        of the campaign, whichever runs are chosen."""
+        """The styles of the schemes without their conditions, and of those of flows: the same in every figure
+        of the campaign, whichever runs are chosen.
+        """
         if self.own_styles is not None:
             return self.own_styles
         listed = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
@@ -272,8 +274,9 @@ class Campaign(_Keeper):
 
     @cached_property
     def conditions(self) -> dict[str, list[Conditions]]:
-        """The rows of each combination of values of the matrix, in words without what all have; a single
-        group without a name if there is no matrix."""
+        """The rows of each combination of matrix values, in words without the values that all share; a single
+        group without a name if there is no matrix.
+        """
         rows = [self.rows[label] for label in self.schemes if label in self.rows]
         values: dict[str, set[str]] = {}
         for row in rows:
@@ -287,13 +290,13 @@ class Campaign(_Keeper):
 
     @property
     def resolved(self) -> Json:
-        """The resolved scenario; empty where the campaign has not kept it."""
+        """The resolved scenario; empty if the campaign has not kept it."""
         result: Json = (self.record.get("scenario") or {}).get("resolved") or {}
         return result
 
     @property
     def schemes(self) -> list[str]:
-        """Schemes in the order of the scenario (cells are shuffled); skipped ones are not among them."""
+        """Schemes in the order of the scenario (cells are shuffled), without skipped ones."""
         rows = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
         wanted = [str(row.get("label")) for row in rows]
         present = list(dict.fromkeys(run.scheme for run in self.runs))
@@ -304,7 +307,7 @@ class Campaign(_Keeper):
         return next((m for m in self.metrics if m.name == name), None)
 
     def quantity(self, name: str) -> Quantity:
-        """The same, or what its name says where it is unknown."""
+        """The description of one metric, or one derived from its name if it is unknown."""
         metric = self.metric(name)
         return Quantity.unknown(name) if metric is None else metric
 
@@ -318,7 +321,7 @@ class Campaign(_Keeper):
         return {} if line is None else line.metrics
 
     def median(self, scheme: str, flow: str, metric: str) -> float | None:
-        """The median of a metric over the valid runs; None where there is none."""
+        """The median of a metric over the valid runs; None if there is none."""
         statistics = self.statistics(scheme, flow).get(metric)
         return None if statistics is None else statistics.median
 
@@ -337,7 +340,8 @@ class Campaign(_Keeper):
         """Settings that all cells share (network, flows, duration): from a record, or from the resolved
         scenario.
 
-        Where they differ (both directions of a real path, a matrix) the scenario's first row counts."""
+        If they differ (both directions of a real path, a matrix) the scenario's first row counts.
+        """
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
             if run.record is not None and run.settings:
                 return run.settings
@@ -348,7 +352,7 @@ class Campaign(_Keeper):
 
     @property
     def planes(self) -> list[str]:
-        """Where the runs took place, in words of the scenario file."""
+        """The planes of the runs, in the words of the scenario file."""
         texts = [
             str(r.settings.get("where") or (r.record or {}).get("plane")) for r in self.runs if r.settings
         ]
@@ -393,11 +397,12 @@ def _run(folder: Path, entry: CellEntry, rows: dict[str, dict[str, Row]], checke
 
 
 def load(folder: Path, measured: Results | None = None, *, checked: bool = False) -> Campaign:
-    """Read `campaign.json`, `results.json` (unless they are `measured`) and every `run.json`; series are read
-    later, when drawn, and then the files of their records are compared with their digests, unless that has
-    been `checked`. Raises `DataError` for results that do not belong to the records."""
+    """Reads `campaign.json`, `results.json` (unless `measured` is given) and every `run.json`; series are
+    read later, when drawn, and the files of their records are then compared with their digests, unless that
+    has been `checked`. Raises `DataError` for results that do not belong to the records.
+    """
     if is_sweep(folder):
-        # Figures over spaces of parameters read its data set; there are no records that others could show.
+        # Figures over parameter spaces read its data set; there are no records for other figures.
         return Campaign(folder, SweepFolder.read(folder).document, NO_RESULTS, metric_list(), [], [])
     opened = CampaignFolder.read(folder)
     record = opened.document
@@ -418,7 +423,7 @@ def load(folder: Path, measured: Results | None = None, *, checked: bool = False
 
 
 def _results(folder: CampaignFolder) -> Results:
-    """The results beside the records; measured where records are newer."""
+    """The results beside the records; measured again if some records are newer."""
     results = current(folder)
     return (
         compute(folder)
@@ -428,7 +433,9 @@ def _results(folder: CampaignFolder) -> Results:
 
 
 def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
-    """At most about `most` points of a curve; the smallest and largest value of every column of time stay."""
+    """At most about `most` points of a curve; the smallest and largest value of every column of time are
+    kept.
+    """
     if len(time) <= most:
         return time, value
     columns = max(1, most // 2)

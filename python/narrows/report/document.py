@@ -40,10 +40,11 @@ def compose(
     side_by_side: bool = False,
     compared: Comparison | str | None = None,
 ) -> Report:
-    """The whole report; `compared` is the comparison of the campaign's rows, where there is one already,
-    `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
-    the cells that the PDF shows (all without it), two figures of each `side_by_side` or all of them with
-    their numbers."""
+    """The whole report. `figures` maps `name` or `cell/name` to drawn figures (or the reasons for their
+    absence), `paper` names the cells that the PDF shows (all without it), `side_by_side` pairs of figures are
+    placed together or all with their numbers, and `compared` is the comparison of the campaign's rows, if it
+    already exists.
+    """
     answer = answers.answer(campaign, compared)
     return Report(
         title=campaign.name,
@@ -62,7 +63,7 @@ def compose(
             table=tables.verdicts(campaign),
             attempts=attempts.sentences(_entries(campaign), campaign.schemes),
         ),
-        # Figures of traffic that the campaign does not have are not missed.
+        # Figures about traffic that the campaign lacks are omitted silently.
         figures=[
             figure
             for name, figure in figures.items()
@@ -87,7 +88,7 @@ def compose(
 
 
 def _more_tables(campaign: Campaign) -> list[WordedTable]:
-    """Tables about traffic and expectations, where the campaign has them."""
+    """Tables about traffic and expectations, if the campaign has them."""
     makers = {
         "flows": sharing.flows,
         "links": sharing.links,
@@ -116,7 +117,7 @@ def _in_order(campaign: Campaign) -> list[Run]:
 
 
 def moment(text: Any) -> str:
-    """A time of day (UTC) without more digits than a reader wants."""
+    """A time of day (UTC), rounded for readers."""
     value = str(text or "")
     return value[:19].replace("T", " ") + " UTC" if len(value) >= 19 and value.endswith("Z") else value
 
@@ -128,7 +129,7 @@ def _facts(campaign: Campaign) -> list[Fact]:
     start = record.get("created_at") or (starts[0] if starts else None)
     end = record.get("ended_at") or (ends[-1] if ends else None)
     if record.get("where") == "import":
-        # The campaign was made when it was imported, its runs long before.
+        # The campaign was created by the import, its runs long before.
         start, end = (starts[0] if starts else None), (ends[-1] if ends else None)
     measured = f"{moment(start)} to {moment(end)}" if start and end else moment(start)
     planes = {"simulate": "simulated", "emulate": "emulated", "hosts": "real hosts", "import": "imported"}
@@ -264,7 +265,7 @@ def _version_rows(versions: Json) -> list[Fact]:
 
 
 def _machine(title: str, runs: list[Run], of: int, rows: Sequence[Fact]) -> Machine:
-    """One machine as it was in `runs`, which are named if they are not all `of` their kind."""
+    """One machine in the state of `runs`, which are named if they are not all `of` their kind."""
     if len(runs) == of:
         return Machine(title=title, rows=list(rows))
     text = "As it was in " + ", ".join(run.cell for run in runs) + "."
@@ -272,7 +273,7 @@ def _machine(title: str, runs: list[Run], of: int, rows: Sequence[Fact]) -> Mach
 
 
 def _system(campaign: Campaign) -> list[Machine]:
-    """Machines and versions as the records have them; runs that share them are listed together."""
+    """Machines and versions from the records; runs that share them are listed together."""
     system: list[Machine] = []
     grouped: dict[tuple[Fact, ...], list[Run]] = {}
     pairs: dict[tuple[str, tuple[Fact, ...]], list[Run]] = {}
@@ -298,7 +299,7 @@ def _system(campaign: Campaign) -> list[Machine]:
     rows = _host_rows(host if isinstance(host, dict) else {}) + _version_rows(
         campaign.record.get("versions") or {}
     )
-    rows = [row for row in rows if row not in known]  # statements of the runs are not repeated
+    rows = [row for row in rows if row not in known]  # Statements of the runs are not repeated.
     if rows:
         system.append(Machine(title="When the campaign was started", rows=rows))
     emulated = sum(map(len, grouped.values()))

@@ -1,4 +1,4 @@
-"""Parts that all figures share: paper widths, fonts, axes and the way to disk."""
+"""Parts that all figures share: paper widths, fonts, axes and the output of files."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ Span = tuple[float | None, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text, and the
-    ends of the axes in the units that they show."""
+    """The reader's choices for a figure: width on paper, height if not the usual one, text size, and the
+    limits of the axes in their displayed units.
+    """
 
     width_mm: float = DOUBLE_MM
     height_mm: float | None = None
@@ -52,7 +53,7 @@ class Options:
 
 
 def limit(axes: Axes, options: Options) -> None:
-    """Gives axes the ends that were asked for; an axis that is drawn in reverse stays so."""
+    """Sets the requested limits of axes; a reversed axis stays reversed."""
     for (low, high), now, assign in (
         (options.x, axes.get_xlim(), axes.set_xlim),
         (options.y, axes.get_ylim(), axes.set_ylim),
@@ -63,7 +64,7 @@ def limit(axes: Axes, options: Options) -> None:
 
 
 def paper_style(options: Options) -> AbstractContextManager[Any]:
-    """Settings of matplotlib for figures on paper, in colours that pages replace by those of their theme."""
+    """Matplotlib settings for figures on paper, in colours that pages replace by those of their theme."""
     import matplotlib
 
     size = options.font_pt
@@ -77,7 +78,7 @@ def paper_style(options: Options) -> AbstractContextManager[Any]:
 
 
 def new_figure(options: Options, height_mm: float) -> Figure:
-    """An empty figure of the paper width asked for, without any window system behind it."""
+    """An empty figure of the requested paper width, without a window system."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -115,7 +116,7 @@ LEAST_MM = 18.0
 
 
 def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str) -> Axes:
-    """Axes over the time of a run, which `settle` puts into their place."""
+    """Axes over the time of a run, which `settle` positions."""
     del options
     axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
     axes.set_xlim(0, duration_s if duration_s > 0 else 1)
@@ -125,15 +126,14 @@ def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str)
 
 
 def mark_times(axes: Axes, times_s: Sequence[float]) -> None:
-    """Thin lines at the instants at which the timeline changes something."""
+    """Thin lines at the times at which the timeline changes something."""
     for time in list(times_s)[:MOST_MARKS]:
         axes.axvline(time, color=MUTED, linewidth=0.5, linestyle=(0, (1, 1.5)), zorder=1.5)
 
 
 def settle(axes: Axes, entries: Sequence[tuple[str, Any]], options: Options, height_mm: float) -> None:
-    """Puts the only axes of a figure below their legend, which hides nothing there. Margins are the usual
-    ones where they suffice, so that figures one below another line up; the figure grows by what the legend
-    needs.
+    """Places the only axes of a figure below their legend, which hides nothing there. Margins have their
+    usual size if that suffices, so that figures below each other line up; the figure grows to fit the legend.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -167,12 +167,12 @@ def settle(axes: Axes, entries: Sequence[tuple[str, Any]], options: Options, hei
 
 @dataclass
 class TimePlot:
-    """A figure over the time of a run while it is drawn; its legend and the ends of its axes come last."""
+    """A figure over the time of a run while it is drawn; its legend and the limits of its axes come last."""
 
     figure: Figure
     axes: Axes
     entries: list[tuple[str, Any]] = field(default_factory=list)
-    #: The ends of the values that the axis must show, and zero; None where the axis has its own limits.
+    #: The range of values that the axis must show, and zero; None if the axis has its own limits.
     ends: tuple[float, float] | None = (0.0, 0.0)
 
     @property
@@ -181,12 +181,12 @@ class TimePlot:
         return [label for label, _ in self.entries]
 
     def show(self, handle: Any, label: str, *values: Any) -> None:
-        """Names what was drawn in the legend; the axis reaches beyond its values."""
+        """Adds a drawn element to the legend; the axis covers its values."""
         self.entries.append((label, handle))
         self.reach(*values)
 
     def reach(self, *values: Any) -> None:
-        """The axis reaches beyond these values."""
+        """Extends the axis to these values."""
         for some in values:
             low, high = self.ends or (0.0, 0.0)
             finite = np.asarray(some, dtype=float)
@@ -198,7 +198,7 @@ class TimePlot:
 def over_time(
     options: Options, height_mm: float, duration_s: float, marks_s: Sequence[float], y_label: str
 ) -> Iterator[TimePlot]:
-    """A figure over the time of a run, to be drawn while this lasts."""
+    """A figure over the time of a run, to be drawn inside the context."""
     with paper_style(options):
         figure = new_figure(options, height_mm)
         plot = TimePlot(figure, time_axes(figure, options, duration_s, y_label))
@@ -213,7 +213,7 @@ def over_time(
 
 
 def reach_in_time(axes: Axes, duration_s: float) -> None:
-    """The axis of time covers the run, and what was still under way when it ended."""
+    """Makes the time axis cover the run, and packets still in flight at its end."""
     low, high = float(axes.dataLim.x0), float(axes.dataLim.x1)
     end = duration_s if duration_s > 0 else 1.0
     if np.isfinite([low, high]).all():
@@ -237,20 +237,21 @@ _ABOUT: dict[str, tuple[str, str]] = {
 def write_figure(
     figure: Figure, stem: Path, formats: Sequence[str], options: Options, about: tuple[str, str] | None = None
 ) -> list[Path]:
-    """Write a figure in each format; the same figure gives the same bytes. `about` is a title and what is
-    drawn, for the metadata of the file."""
+    """Writes the figure in each format; the same figure yields the same bytes. `about` is a title and a
+    description, for the metadata of the file.
+    """
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     with paper_style(options), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message=r"Glyph .* missing"
-        )  # a name in a rare script is not an error
+        )  # A name in a rare script is not an error.
         for name in formats:
             path = stem.with_name(f"{stem.name}.{name}")
             blank: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(name, {})
             if about is not None:
                 blank = blank | dict(zip(_ABOUT[name], about, strict=True))
-            # Into memory first: a writer of PDF that meets a full disk fails in the library that compresses.
+            # Written to memory first: on a full disk the PDF writer fails inside its compression library.
             content = io.BytesIO()
             dpi = PNG_DPI if name == "png" else 250
             figure.savefig(content, format=name, metadata=blank or None, dpi=dpi)
@@ -260,7 +261,7 @@ def write_figure(
 
 
 def write_numbers(numbers: Numbers, path: Path) -> None:
-    """Write the numbers of a figure as CSV (empty cells where there is no value)."""
+    """Writes the numbers of a figure as CSV (with empty cells for missing values)."""
     text = io.StringIO()
     rows = Rows(text)
     rows.write(numbers.keys())
@@ -280,7 +281,9 @@ def _plain(value: Any) -> Any:
 
 
 def inline_svg(path: Path, prefix: str, title: str, tips: Mapping[str, str] | None = None) -> str:
-    """An SVG file as a part of a page: its own names, the colours of the page's theme, tool tips on marks."""
+    """An SVG file as a part of a page: with unique names, the colours of the page's theme, and tool tips on
+    marks.
+    """
     from markupsafe import escape
 
     text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Points that lie outside of axes whose ends were asked for: counted, and marked at the edge."""
+"""Points outside of axes with requested limits: counted, and marked at the edge."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Marks of one line or cloud at one edge; more would only be a bar.
+#: Maximum number of marks of one line or cloud at one edge; more would merge into a bar.
 _MOST = 40
 
 
 def mark_outside(figure: Figure) -> tuple[int, int]:
-    """Marks the points outside of their axes with triangles at the edge; returns how many these are, and of
-    how many. Points of lines that are only before or after the axis of time are counted and not marked."""
+    """Marks the points outside of their axes with triangles at the edge; returns their number, and the total.
+    Points of lines that lie only before or after the time axis are counted and not marked.
+    """
     out = total = 0
     for axes in figure.axes:
         (left, right), (low, high) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
@@ -37,7 +38,7 @@ def mark_outside(figure: Figure) -> tuple[int, int]:
 
 
 def _drawn_points(axes: Axes) -> Iterator[tuple[Any, Any, bool]]:
-    """Points in the coordinates of axes, their colour, and whether they are a cloud and not a line."""
+    """Points in the coordinates of axes, their colour, and whether they form a cloud instead of a line."""
     for line in axes.lines:
         if line.get_transform() == axes.transData and line.get_xydata() is not None:
             yield _finite(line.get_xydata()), line.get_color(), line.get_linestyle() == "None"
@@ -75,7 +76,7 @@ def _mark(axes: Axes, x: Any, y: Any, colour: Any, ends: tuple[float, float], ma
 
 
 def sentence(out: int, total: int) -> str:
-    """For a caption; empty where nothing lies outside."""
+    """A sentence for a caption; empty if no point lies outside."""
     if not out:
         return ""
     verb = "lies" if out == 1 else "lie"

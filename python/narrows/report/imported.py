@@ -1,4 +1,4 @@
-"""Tables of a report about imported runs: the numbers of those who made them, and their software."""
+"""Tables of a report about imported runs: the original numbers, and the software."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from narrows.report.tables import MORE
 
 
 def pantheon(campaign: Campaign) -> Table | None:
-    """Pantheon's table beside our numbers; nothing for campaigns that are not from there."""
+    """Pantheon's table beside our numbers; nothing for other campaigns."""
     rows: list[list[Cell]] = []
     notes = Notes()
     for scheme in campaign.schemes:
@@ -19,7 +19,7 @@ def pantheon(campaign: Campaign) -> Table | None:
         if not records:
             continue
         lines = summarise(scheme, records)
-        # One flow is all flows.
+        # A single flow is the total.
         lines = lines[:1] if len(lines) == 2 else lines
         reasons = [
             f"{scheme}, run {run.number}: {((run.record or {}).get('pantheon') or {}).get('refused')}"
@@ -67,7 +67,7 @@ def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
 
 
 def software(campaign: Campaign) -> list[Machine]:
-    """The software that made the runs, as its git summary names it."""
+    """The software of the runs, from its git summary."""
     rows: dict[str, str] = {}
     imported = False
     for run in campaign.runs:
@@ -82,7 +82,7 @@ def software(campaign: Campaign) -> list[Machine]:
 
 
 def _others(campaign: Campaign) -> list[Machine]:
-    """Facts of other tools than Pantheon about their measurements: one row per run."""
+    """Facts that other tools than Pantheon state about their measurements: one row per run."""
     rows = []
     for run in campaign.runs:
         kept = (run.record or {}).get("import")
@@ -94,5 +94,5 @@ def _others(campaign: Campaign) -> list[Machine]:
     return [Machine(title="Imported runs", rows=rows, text="The files that were read, and their facts.")]
 
 
-#: Facts of imported runs that are shown.
+#: Facts of imported runs to show.
 _TOLD = ("version", "protocol", "qlog", "vantage_point", "host")

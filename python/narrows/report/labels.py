@@ -1,7 +1,7 @@
-"""Placing names beside marks so that they cover neither each other nor the marks.
+"""Places names beside marks so that they cover neither each other nor the marks.
 
-Works on plain rectangles in points: each label tries places around its mark, near ones first; the
-cheapest wins. A few rounds let earlier labels move away for later ones. Deterministic.
+The input is rectangles in points: each label tries places around its mark, near ones first; the cheapest one
+wins. A few rounds let earlier labels make room for later ones. The result is deterministic.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Box:
         return width * height if width > 0 and height > 0 else 0.0
 
     def distance(self, x: float, y: float) -> float:
-        """From a point to the nearest place of the rectangle."""
+        """The distance from a point to the nearest point of the rectangle."""
         return math.hypot(max(self.left - x, 0.0, x - self.right), max(self.bottom - y, 0.0, y - self.top))
 
     def outside(self, frame: Box) -> float:
-        """Distance by which it sticks out of a frame."""
+        """The distance by which it exceeds a frame."""
         return (
             max(0.0, frame.left - self.left)
             + max(0.0, self.right - frame.right)
@@ -45,7 +45,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A name to place: the point it belongs to, the radius of its mark and the size of the text."""
+    """A name to place: its point, the radius of the point's mark and the text size."""
 
     x: float
     y: float
@@ -56,7 +56,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a name goes; `far` asks for a line between mark and name."""
+    """The position of a name; `far` requests a line between mark and name."""
 
     box: Box
     far: bool
@@ -81,7 +81,7 @@ def _candidates(label: Label) -> list[Placed]:
 
 
 def place(labels: Sequence[Label], obstacles: Sequence[Box], frame: Box, rounds: int = 4) -> list[Placed]:
-    """A place for every label: no overlap with other labels or big marks if any place allows it."""
+    """A position for every label, without overlap with other labels or large marks if possible."""
     marks = [Box(a.x - a.radius, a.y - a.radius, a.x + a.radius, a.y + a.radius) for a in labels]
     options = [_candidates(label) for label in labels]
     base = []

@@ -19,7 +19,7 @@ _HINTED = 1.03
 MOST_ENTRIES = 60
 """Maximum number of entries of a legend; a page has no room for more."""
 _MOST_COLUMNS = 8
-#: Parts of a legend's entry and the space between two, in units of the size of text.
+#: Parts of a legend's entry and the gap between entries, in units of the text size.
 _HANDLE, _HANDLE_TEXT, _COLUMN = 2.4, 0.5, 1.2
 
 
@@ -35,13 +35,14 @@ def text_mm(text: str, size_pt: float) -> float:
     return float(width) * MM_PER_PT * _HINTED
 
 
-#: Places at which text may be broken, the best first: after commas, between words, anywhere.
+#: Places at which text may be wrapped, the best first: after commas, between words, anywhere.
 _PIECES = (r"[^,]+,? ?", r"[^-_:/ ,;]*[-_:/ ,;]*", r".")
 
 
 def fold_text(text: str, room_mm: float, size_pt: float) -> list[str]:
-    """The text in lines no wider than the room. A part between commas is only broken where it has no room on
-    a line of its own, and a word likewise."""
+    """The text in lines no wider than the room. A part between commas is broken only if it does not fit on a
+    separate line, and so is a word.
+    """
     return _fold(text, room_mm, size_pt, _PIECES)
 
 
@@ -57,7 +58,7 @@ def _fold(text: str, room_mm: float, size_pt: float, patterns: Sequence[str]) ->
 
 
 def size_in_mm(figure: Figure, artist: Any) -> tuple[float, float]:
-    """Width and height of what is drawn (mm)."""
+    """Width and height of a drawn object (mm)."""
     extent = artist.get_window_extent(figure.canvas.get_renderer())  # type: ignore[attr-defined]
     return extent.width / figure.dpi * 25.4, extent.height / figure.dpi * 25.4
 
@@ -65,8 +66,9 @@ def size_in_mm(figure: Figure, artist: Any) -> tuple[float, float]:
 def legend(
     figure: Figure, entries: Sequence[tuple[str, Any]], options: Options, room_mm: float
 ) -> Legend | None:
-    """A legend in as many columns as fit the room, to be read row by row; `None` without entries. It is put
-    in its place with `place_legend`."""
+    """A legend in as many columns as fit the room, to be read row by row; `None` without entries.
+    `place_legend` positions it.
+    """
     labels, handles = [label for label, _ in entries], [handle for _, handle in entries]
     if not labels:
         return None
@@ -80,7 +82,7 @@ def legend(
         shown = _legend(figure, labels, handles, columns, room_mm - beside - 1.0, size)
         if columns == 1 or size_in_mm(figure, shown)[0] <= room_mm:
             return shown
-        # Letters that were fitted to pixels need more room than was reckoned.
+        # Letters aligned to pixels are wider than their computed width.
         shown.remove()
         columns -= 1
 
@@ -95,7 +97,7 @@ def _legend(
 ) -> Legend:
     if columns == 1:
         labels = ["\n".join(fold_text(label, room_mm, size_pt)) for label in labels]
-    # Matplotlib fills columns one after the other; of them the first ones are longer.
+    # Matplotlib fills the columns one after the other; the first ones are longer.
     order = [number for column in range(columns) for number in range(column, len(labels), columns)]
     return figure.legend(
         [handles[i] for i in order],
@@ -123,6 +125,6 @@ def _columns(labels: Sequence[str], room_mm: float, beside_mm: float, size_pt: f
 
 
 def place_legend(figure: Figure, shown: Legend, left_mm: float, top_mm: float) -> None:
-    """Puts the upper left corner of a legend where it is wanted, counted from the upper left of the page."""
+    """Moves the upper left corner of a legend to a position, measured from the upper left of the page."""
     width, height = figure.get_figwidth() * 25.4, figure.get_figheight() * 25.4
     shown.set_bbox_to_anchor((left_mm / width, 1 - top_mm / height), transform=figure.transFigure)

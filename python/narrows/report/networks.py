@@ -1,4 +1,4 @@
-"""The network of a cell, whichever way it is written: dumbbells and graphs alike."""
+"""The network of a cell in a common form: dumbbells and graphs alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _links(network: Mapping[str, Any], start: str, end: str) -> list[str]:
 
 
 def flow_elements(network: Mapping[str, Any], flow: Mapping[str, Any]) -> list[list[Json]]:
-    """The elements that the data of a flow meet, and those that its acknowledgements meet."""
+    """The elements that the data of a flow pass, and those that its acknowledgements pass."""
     if is_dumbbell(network):
         both = [list(network.get(FORWARD) or []), list(network.get(BACKWARD) or [])]
         return both if flow.get("direction", FORWARD) == FORWARD else both[::-1]
@@ -44,7 +44,7 @@ def flow_elements(network: Mapping[str, Any], flow: Mapping[str, Any]) -> list[l
 
 
 def rtt_ns(network: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
-    """The sum of the fixed delays that a flow meets there and back."""
+    """The sum of the fixed delays of a flow's round trip."""
     fixed = sum(
         float(e.get("delay") or 0)
         for way in flow_elements(network, flow)
@@ -55,7 +55,7 @@ def rtt_ns(network: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
 
 
 def longest_rtt_ns(settings: Mapping[str, Any]) -> float:
-    """The longest round trip of fixed delays among the flows; of a dumbbell, that of the path alone."""
+    """The longest fixed round trip among the flows; for a dumbbell, that of the path alone."""
     network = settings.get("network") or {}
     if is_dumbbell(network):
         return float(sum(e.get("delay") or 0 for _, e in elements(network) if e.get("kind") == "delay"))

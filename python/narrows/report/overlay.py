@@ -42,17 +42,17 @@ _DASHES: tuple[Any, ...] = (
     (0, (6, 1.5, 1.5, 1.5)),
     (0, (3, 1, 1, 1, 1, 1)),
 )
-#: Fillings of marks, one for each dash.
+#: Fill styles of marks, one for each dash.
 _FILLINGS = ("full", "none", "left", "top", "right")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series of one run, as its interactive chart has it."""
+    """One series of one run, from its interactive chart."""
 
     run: Run
     row: Row
-    #: The values of the matrix that not all rows share, in words; empty without a matrix.
+    #: The matrix values that not all rows share, in words; empty without a matrix.
     condition: str
     label: str
     axis: str
@@ -64,13 +64,14 @@ class Line:
 
 
 def possible(kind: FigureKind) -> bool:
-    """True if runs can lie over each other in this figure."""
+    """True if this figure can superimpose runs."""
     return hasattr(kind.module, "chart")
 
 
 def lines(kind: FigureKind, runs: Sequence[Run], conditions: Mapping[str, Sequence[Row]]) -> list[Line]:
-    """The series of the runs, panel by panel in the order of the scenario. Of two forms of a series, such as
-    sent and delivered, only the solid one is taken; a panel has the capacity of its first run."""
+    """The series of the runs, panel by panel in the order of the scenario. If a series has two forms, such as
+    sent and delivered, only the solid one is taken; a panel has the capacity of its first run.
+    """
     from narrows.report import ReportError
 
     drawn: list[Line] = []
@@ -118,7 +119,7 @@ def _look(run: Run) -> Style:
 
 
 def runs_once(runs: Sequence[Run], run: Run) -> bool:
-    """True if no other of these runs is of its scheme."""
+    """True if none of the other runs is of its scheme."""
     return sum(other.scheme == run.scheme for other in runs) == 1
 
 
@@ -160,7 +161,7 @@ def _small_multiples(panels: Mapping[str, Sequence[Line]], options: Options) -> 
 def _reach(
     axes: Sequence[Axes], ends: Sequence[tuple[float, float]], longest: float, *, together: bool
 ) -> None:
-    """Gives panels their limits once all of them have their data."""
+    """Sets the limits of panels once all of them have their data."""
     if together:
         ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
     spans = []
@@ -173,7 +174,7 @@ def _reach(
 
 
 def _shared_changes(drawn: Sequence[Line]) -> Sequence[float]:
-    """The instants of the timeline, where all runs have the same."""
+    """The times of the timeline's changes, if all runs share them."""
     first = drawn[0].run.change_times_s
     return first if all(line.run.change_times_s == first for line in drawn) else []
 

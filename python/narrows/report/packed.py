@@ -1,6 +1,6 @@
-"""Numbers of charts inside a page, small: columns of 32-bit floats, shuffled, deflated, in base64.
+"""Compact numbers of charts inside a page: columns of 32-bit floats, shuffled, deflated, in base64.
 
-The page unpacks a run when it is looked at (`charts.js` has the other half), so that a report of hundreds of
+The page unpacks a run when it is viewed (`charts.js` is the counterpart), so that a report of hundreds of
 runs opens as fast as one of two.
 """
 
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from narrows.documents.data import Part
 from narrows.report.charts import MOST_MARKS, Chart, NumberChart
 
-#: Bits of a mantissa that are kept: 16 of 23, a relative error of 1/130,000, less than a screen shows.
+#: Bits of a mantissa that are kept: 16 of 23, a relative error of 1/130,000, which no screen can show.
 _MANTISSA_BITS = 16
-#: Times on a grid are stored as start, step and count if none is further off than this share of the step.
+#: Times on a grid are stored as start, step and count if none deviates by more than this share of the step.
 _GRID = 1e-3
 
 
 class Grid(Part, frozen=True):
-    """Times at equal distances."""
+    """Equidistant times."""
 
     start: float
     step: float
@@ -32,15 +32,18 @@ class Grid(Part, frozen=True):
 
 
 class PackedRun(Part, frozen=True):
-    """The header of a pack: the table and the charts of a run, in which columns are their lengths."""
+    """The header of a pack: the table and the charts of a run, in which columns are represented by their
+    lengths.
+    """
 
     table: str
     charts: dict[str, Chart[Grid | int, int]]
 
 
 def pack(charts: Mapping[str, NumberChart], table: str) -> str:
-    """The charts of a run by their keys, and its table as a piece of a page, as text that can stand inside a
-    script element."""
+    """The charts of a run by their keys, and its table as a fragment of the page, as text that is safe inside
+    a script element.
+    """
     columns: list[NDArray[np.float32]] = []
 
     def add(column: NDArray[np.float32]) -> int:
@@ -65,7 +68,8 @@ def pack(charts: Mapping[str, NumberChart], table: str) -> str:
     header = msgspec.json.encode(packed)
     header += b" " * (-len(header) % 4)
     data = np.concatenate(columns) if columns else np.zeros(0, np.float32)
-    # The first bytes of all numbers, then the second ones: neighbours are alike, and deflate better.
+    # The first bytes of all numbers, then the second ones: neighbouring bytes are similar and compress
+    # better.
     planes = data.astype("<f4").view(np.uint8).reshape(-1, 4).T.tobytes()
     content = len(header).to_bytes(4, "little") + header + planes
     return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
@@ -82,7 +86,7 @@ def _on_grid(times: NDArray[np.float64]) -> Grid | None:
 
 
 def _round(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Values with fewer bits, so that they deflate; what is not a number stays that."""
+    """Values with fewer bits, which compress better; NaN is preserved."""
     bits = np.array(values, dtype=np.float32).view(np.uint32)
     drop = 23 - _MANTISSA_BITS
     kept = (bits + np.uint32(1 << (drop - 1))) & np.uint32(0xFFFFFFFF << drop & 0xFFFFFFFF)
@@ -91,7 +95,7 @@ def _round(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def unpack(text: str) -> tuple[dict[str, NumberChart], str]:
-    """Charts and table of a run as they were packed: what the page does, for tests and other readers."""
+    """Unpacks charts and table of a run: the counterpart of the page's code, for tests and other readers."""
     content = zlib.decompress(base64.b64decode(text))
     length = int.from_bytes(content[:4], "little")
     header = msgspec.json.decode(content[4 : 4 + length], type=PackedRun)

@@ -1,4 +1,4 @@
-"""report.html: one file with everything in it, laid out by a template, loading nothing from anywhere."""
+"""report.html: one self-contained file, laid out by a template, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ OPEN_RUNS = 12
 
 
 def asset(*parts: str) -> str:
-    """A file of this package that pages are made of."""
+    """A file of this package for use in pages."""
     return files("narrows.report").joinpath(*parts).read_text(encoding="utf-8")
 
 
 def script_json(text: str) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element."""
+    """JSON that is safe inside a script element: nothing in it can end the element."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def style_sheet() -> str:
-    """The look of reports and sites, light and dark."""
+    """The style sheet of reports and sites, light and dark."""
     light, dark = (
         "".join(f"--c{light[1:]}:{deep if night else light};" for light, deep in style.PAIRS.items())
         for night in (False, True)
@@ -52,7 +52,7 @@ def marks_of(campaign: Campaign) -> dict[str, dict[str, str]]:
 
 
 def render_statistics(campaign: Campaign, run: Run) -> str:
-    """The table of a run's numbers as a piece of the page."""
+    """The table of a run's numbers as a fragment of the page."""
     if not run.rows:
         return ""
     title = f"Statistics of {run.scheme}, run {run.number}"
@@ -61,14 +61,15 @@ def render_statistics(campaign: Campaign, run: Run) -> str:
 
 @lru_cache(maxsize=1)
 def _parts() -> Any:
-    """The macros that the page and its pieces share."""
+    """The macros that the page and its fragments share."""
     return environment().get_template("parts.html.j2").module
 
 
 @lru_cache(maxsize=4)
 def environment(own: Callable[[str], str | None] | None = None) -> Any:
-    """The templates of this package, and before them those that `own` knows by their names. To compile one
-    takes longer than to fill it in, so they are kept."""
+    """The templates of this package, preceded by those in `own`, by name. They are cached, because compiling
+    a template takes longer than filling it in.
+    """
     from jinja2 import Environment, FunctionLoader
 
     return Environment(

@@ -1,4 +1,4 @@
-"""Small multiples: panels of one size in rows and columns, with one legend below them all.
+"""Small multiples: panels of one size in rows and columns, with one legend below all of them.
 
 A figure has blocks, one below the other; a block has a panel for each condition and one label for each axis.
 The panels of a block share their axes.
@@ -10,9 +10,9 @@ The panels of a block share their axes.
             |             x label
       legend, in columns
 
-All sizes are millimetres on the page, counted from its upper left. The figure is as high as its panels need.
-Where a height is asked for, panels grow or shrink to it, down to the least at which they can be read; below
-that the figure is higher than asked.
+All sizes are millimetres on the page, counted from its upper left. The figure is as high as its panels
+require. If a height is requested, panels grow or shrink to it, down to the smallest readable size; below that
+the figure exceeds the requested height.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ _USUAL_LEFT = 14.0
 
 
 def _unbroken(title: str) -> str:
-    """A title in which numbers stay with their units."""
+    """A title with non-breaking spaces between numbers and units."""
     return re.sub(r"([0-9]) ([^\s,]+)", "\\1\N{NO-BREAK SPACE}\\2", title)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Panels that share their axes: a title of each (empty for none), the labels of the axes, and the height
-    that a panel should have, and must have."""
+    """Panels that share their axes: the title of each (empty for none), the labels of the axes, and the
+    preferred and minimum height of a panel.
+    """
 
     titles: Sequence[str]
     x_label: str
@@ -61,17 +62,16 @@ class Block:
     height_mm: float = 30.0
     least_mm: float = LEAST_HEIGHT_MM
     heading: str = ""
-    #: Colours of numbers, shown as a bar beside the heading.
+    #: The colour scale of numbers, shown as a bar beside the heading.
     shades: Any = None
 
 
 class Panels:
     """A figure of blocks of panels while it is drawn: `axes[block][panel]`; `finish` comes last.
 
-    `least_mm` is the width that a panel should have at least; panels get narrower, down to `narrowest_mm`,
-    before the figure is higher than a page, and never wider than `widest_mm`. `shared` says
-    whether the panels of a block have the same x and y axes; only then have the inner ones no labels at their
-    ticks.
+    `least_mm` is the preferred minimum width of a panel; panels get narrower, down to `narrowest_mm`, before
+    the figure exceeds the height of a page, and never wider than `widest_mm`. `shared` says whether the
+    panels of a block have the same x and y axes; only then do inner panels omit their tick labels.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Panels:
             self.axes.append(row)
         self.columns = self._choose_columns(least_mm, narrowest_mm or least_mm)
         self._bars = [self._bar(block.shades) for block in self.blocks]
-        #: Room below the panels of each block for the labels of ticks; beside them for the upright label.
+        #: Room below the panels of each block for tick labels; beside them for the y label.
         self._under = [5.0] * len(self.blocks)
         self._beside = [self._rows(block) * block.height_mm for block in self.blocks]
 
@@ -145,14 +145,13 @@ class Panels:
         columns = max([1, *(n for n in range(1, most + 1) if self._width(n) >= least)])
         while columns < most and height(columns) > tallest and self._width(columns + 1) >= narrowest:
             columns += 1
-        # No more columns than the same number of rows needs.
+        # No more columns than the same number of rows requires.
         return -(-most // -(-most // columns))
 
     # -- finishing -------------------------------------------------------------------------------
 
     def finish(self, entries: Mapping[str, Any]) -> None:
-        """Puts panels, labels, titles and the legend into their places, and leaves out labels of ticks that
-        would run into each other."""
+        """Positions panels, labels, titles and the legend, and drops tick labels that would collide."""
         self._hide_inner_labels()
         below = legend(self.figure, list(entries.items()), self.options, self.options.width_mm - 2 * EDGE_MM)
         legend_mm = size_in_mm(self.figure, below)[1] + 1.0 if below is not None else 0.0
@@ -180,7 +179,7 @@ class Panels:
         return self.options.font_pt * MM_PER_PT * 1.25
 
     def _room(self, row: Sequence[Axes], place: int) -> tuple[float, float]:
-        """The part of the page in which the labels of a panel's ticks may lie."""
+        """The part of the page available for the tick labels of a panel."""
         column = place % self.columns
         left = self._left + column * (self.panel_mm + self._gap)
         is_last = column == self.columns - 1 or place == len(row) - 1
@@ -190,7 +189,7 @@ class Panels:
         )
 
     def _measure(self) -> None:
-        """Takes the room that the labels of ticks need."""
+        """Measures the room that tick labels need."""
         mm = 25.4 / self.figure.dpi
         left = inner = 1.0
         for number, row in enumerate(self.axes):
@@ -210,19 +209,19 @@ class Panels:
         self._left = EDGE_MM + lines * self._line + left + 0.8
 
     def _upright(self, number: int) -> list[str]:
-        """The label of the upright axis of a block, in lines."""
+        """The y label of a block, in lines."""
         label = self.blocks[number].y_label
         return fold_text(label, max(8.0, self._beside[number]), self.options.font_pt) if label else []
 
     def _fold_title(self, title: str, column: int) -> list[str]:
-        """The lines of a panel's title: up to the next panel or its labels, or to the end of the page."""
+        """The lines of a panel's title, up to the next panel or its labels, or to the edge of the page."""
         left = self._left + column * (self.panel_mm + self._gap)
         free = self._gap if self.shared[1] else _BESIDE_LABELS
         room = min(self.panel_mm + free - 1.0, self.options.width_mm - EDGE_MM - left)
         return [part.rstrip(",") for part in fold_text(_unbroken(title), room, self.options.font_pt)]
 
     def _place(self, legend_mm: float) -> float:
-        """Gives everything its place and the figure its height, which is returned."""
+        """Positions everything, and sets and returns the height of the figure."""
         for old in list(self.figure.texts):
             old.remove()
         page = self.options.width_mm - 2 * EDGE_MM

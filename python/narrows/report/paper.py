@@ -1,4 +1,6 @@
-"""report.pdf: the same content typeset by Typst from a template; data reach it as JSON, never as markup."""
+"""report.pdf: the same content typeset by Typst from a template; data reach the template as JSON, never as
+markup.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single figures of any campaigns (`narrows plot`): the choice of runs, their drawing and the files."""
+"""Single figures of any campaigns (`narrows plot`): the choice of runs, drawing and output."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ FORMATS = ("pdf", "svg", "png")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The request for a figure: campaigns, the name of a figure, and the schemes, runs (numbers or names of
-    cells) and flows that are chosen; empty means all, of runs over time those in the middle."""
+    """The request for a figure: campaigns, the name of a figure, and the selected schemes, runs (numbers or
+    names of cells) and flows; empty means all, except for runs over time, where it means the middle ones.
+    """
 
     folders: tuple[Path, ...]
     figure: str
@@ -51,7 +52,7 @@ class Drawing:
 
 
 def kind_of(name: str) -> figures.FigureKind:
-    """The figure of that name; raises `ReportError` with those there are."""
+    """The figure of that name; raises `ReportError` with the existing names."""
     known = figures.registry()
     by_word = {word.replace("-", "_"): kind for kind in known.values() for word in (*kind.also, kind.name)}
     wanted = name.lower().replace("-", "_").replace(" ", "_")
@@ -63,7 +64,7 @@ def kind_of(name: str) -> figures.FigureKind:
 
 
 def select(chosen: Choice) -> Campaign:
-    """The chosen runs as one campaign; with several campaigns the names of schemes say whose they are."""
+    """The selected runs as one campaign; with several campaigns the names of schemes include the campaign."""
     campaigns = [load(folder) for folder in chosen.folders]
     if not campaigns:
         raise ReportError("name the folder of a campaign")
@@ -96,7 +97,7 @@ def select(chosen: Choice) -> Campaign:
 
 
 def _labels(campaigns: Sequence[Campaign], names: Sequence[str], chosen: Choice) -> set[str]:
-    """The rows that are chosen: their labels, and those that say whose they are."""
+    """The selected rows: their labels, and those that include the campaign."""
     every = [row for campaign in campaigns for row in campaign.rows.values()]
     if len(campaigns) > 1:
         for campaign, name in zip(campaigns, names, strict=True):
@@ -116,8 +117,9 @@ def _name(row: Row, name: str) -> Row:
 def _together(
     campaigns: Sequence[Campaign], names: Sequence[str], wanted: set[str]
 ) -> tuple[list[Run], dict[str, Row], dict[str, Style]]:
-    """Runs of several campaigns, their rows and styles: schemes have one colour in all of them, and a marker
-    and dash for each campaign."""
+    """Combines runs of several campaigns, with their rows and styles: a scheme has the same colour in all of
+    them, and each campaign a marker and dash.
+    """
     schemes = [row.scheme for campaign in campaigns for row in campaign.rows.values()]
     colours = distinct([*schemes, *(name for campaign in campaigns for name in campaign.styles)])
     runs: list[Run] = []
@@ -138,7 +140,7 @@ def _together(
 
 
 def _names(campaigns: Sequence[Campaign]) -> list[str]:
-    """The names of campaigns: those of their folders, with the folder above where two are equal."""
+    """The names of campaigns: those of their folders, with the parent folder if two are equal."""
     names = [campaign.folder.resolve().name for campaign in campaigns]
     if len(set(names)) < len(names):
         names = ["/".join(campaign.folder.resolve().parts[-2:]) for campaign in campaigns]
@@ -161,7 +163,7 @@ def _of_runs(runs: list[Run], wanted: Sequence[str]) -> list[Run]:
 
 
 def _keep_flows(run: Run, wanted: Sequence[int]) -> None:
-    """Leaves a run with some of its flows; the numbers of a single one become the run's totals."""
+    """Restricts a run to some of its flows; the numbers of a single flow become the run's totals."""
     if not wanted:
         return
     kept = [flow for flow in run.flows if flow.number in wanted]
@@ -179,7 +181,7 @@ def compose(chosen: Choice, options: Options) -> Drawing:
     """Draws the figure. Raises `ReportError` if there is nothing to draw or a record is damaged."""
     try:
         return _compose(chosen, options)
-    except (ValueError, ArithmeticError, OSError) as error:  # as the core reports damaged records
+    except (ValueError, ArithmeticError, OSError) as error:  # The core's error for damaged records.
         raise ReportError(str(error)) from error
     except KeyError as error:
         raise ReportError(f"figure {chosen.figure} can't be drawn: the record has no {error}") from error
@@ -225,8 +227,9 @@ def _finish(kind: figures.FigureKind, data: Campaign | Run, runs: Sequence[Run],
 
 
 def _limit_axes(figure: Figure, options: Options, *, own: bool = False) -> str:
-    """Gives the axes the ends that were asked for, unless the figure has (`own`); returns the sentence on
-    what lies outside."""
+    """Sets the requested limits of the axes, unless the figure sets them itself (`own`); returns the sentence
+    about points outside.
+    """
     if options.x == options.y == (None, None):
         return ""
     if not own:
@@ -237,7 +240,7 @@ def _limit_axes(figure: Figure, options: Options, *, own: bool = False) -> str:
 
 
 def account_of(kind: figures.FigureKind, data: Campaign | Run) -> Account | None:
-    """The runs that a figure rests on; `None` for one that shows no measurement."""
+    """The runs behind a figure; `None` for one that shows no measurement."""
     if isinstance(data, Run):
         return accounts.of_runs([data], "a single run")
     statistic = kind.statistic
@@ -268,7 +271,7 @@ def _overlaid(kind: figures.FigureKind, runs: list[Run], data: Campaign, options
 
 
 def _ids(runs: Sequence[Run]) -> list[str]:
-    """Folder, cell, seed and problems of every run, where they are known."""
+    """Folder, cell, seed and problems of every run, if known."""
     ids = []
     for run in runs:
         seed = run.settings.get("seed")
@@ -280,7 +283,7 @@ def _ids(runs: Sequence[Run]) -> list[str]:
 
 
 def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) -> list[Path]:
-    """Writes the figure in the format of the file's ending, and its numbers as CSV beside it."""
+    """Writes the figure in the format of the file's suffix, and its numbers as CSV beside it."""
     form = out.suffix.removeprefix(".").lower()
     if form not in FORMATS:
         raise ReportError(
@@ -298,8 +301,7 @@ def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) 
 
 
 def combinations(chosen: Choice, out: Path) -> list[tuple[Choice, Path]]:
-    """The choice in parts, one for each combination of the values of the matrix that it has, and a file for
-    each of these."""
+    """Splits the choice by the combinations of its matrix values, with a file for each."""
     data = select(chosen)
     pairs = []
     for title, rows in data.conditions.items():

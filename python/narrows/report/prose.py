@@ -14,7 +14,7 @@ from narrows.text import plural
 
 
 def params(entry: Entry | None, values: Mapping[str, Any], skip: tuple[str, ...] = ()) -> list[str]:
-    """Parameters as `name value` with units, by the kinds the registry gives them; unset ones left out."""
+    """Parameters as `name value` with units, by their kinds in the registry; unset ones are omitted."""
     kinds = {param.name: param.kind for param in entry.params} if entry else {}
     known = {"delay": "span", "ratio": "ratio", "rate": "rate", "bytes": "bytes", "packets": "packets"}
     texts = []
@@ -29,7 +29,7 @@ def params(entry: Entry | None, values: Mapping[str, Any], skip: tuple[str, ...]
 
 
 def rate_text(rate: Any) -> str:
-    """A link's rate: a number for a constant one, kind and parameters for others."""
+    """A link's rate: a number for a constant rate, kind and parameters for others."""
     if isinstance(rate, int | float):
         return units.rate(float(rate))
     if not isinstance(rate, Mapping):
@@ -58,7 +58,7 @@ def element_lines(element: Json) -> list[str]:
 
 
 def element_sentence(element: Json, rtt_ns: float) -> str:
-    """An element in words, with what its numbers mean."""
+    """An element in words, with the meaning of its numbers."""
     kind = str(element.get("kind"))
     if kind == "delay":
         return f"a fixed delay of {units.span(float(element.get('delay') or 0))}"
@@ -89,7 +89,7 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
 
 
 def path_sentences(settings: Json) -> list[str]:
-    """The network of a cell, one sentence per direction and one on round-trip times."""
+    """The network of a cell, one sentence per direction and one about round-trip times."""
     network: Json = settings.get("network") or {}
     if not networks.is_dumbbell(network):
         return _graph_sentences(settings, network)
@@ -103,7 +103,7 @@ def path_sentences(settings: Json) -> list[str]:
         else:
             texts.append(f"{direction.capitalize()} ({ends}): nothing in between.")
     if any(element.get("kind") in ("path", "real") for _, element in networks.elements(network)):
-        return texts  # its delay is unknown
+        return texts  # Its delay is unknown.
     text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
     extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
     if extra:
@@ -142,7 +142,7 @@ def _graph_sentences(settings: Json, network: Json) -> list[str]:
 
 
 def timeline_sentences(settings: Json) -> list[str]:
-    """The changes of the timeline, one sentence per instant."""
+    """The changes of the timeline, one sentence per time."""
     grouped: dict[float, list[str]] = {}
     for change in settings.get("timeline") or []:
         parts = [_change(str(name), value) for name, value in (change.get("set") or {}).items()]
@@ -166,7 +166,7 @@ def _change(name: str, value: Any) -> str:
 
 
 def workload_sentences(campaign: Campaign) -> list[str]:
-    """Numbers of schemes, runs and flows, their length, and where they ran."""
+    """The numbers of schemes, runs and flows, their duration, and the plane."""
     settings = campaign.settings
     schemes = len(campaign.schemes)
     rows = list(campaign.rows.values())
@@ -218,13 +218,13 @@ def workload_sentences(campaign: Campaign) -> list[str]:
 
 
 def _tool(campaign: Campaign) -> str:
-    """The tool that made the runs of an imported campaign."""
+    """The tool that measured the runs of an imported campaign."""
     tools = {str(((run.record or {}).get("import") or {}).get("tool") or "Pantheon") for run in campaign.runs}
     return " and ".join(sorted(tools)) or "others"
 
 
 def _traffic_text(flow: Json) -> str:
-    """The application of a flow; nothing for bulk transfers over one connection."""
+    """The application of a flow; empty for bulk transfers over one connection."""
     traffic = flow.get("traffic") or {}
     kind = str(traffic.get("kind", "bulk"))
     entry = registry.load().traffic.get(kind)
@@ -236,7 +236,7 @@ def _traffic_text(flow: Json) -> str:
 
 
 def problem_counts(campaign: Campaign) -> str:
-    """`1 invalid run, 2 failed runs, 1 skipped scheme`, or nothing."""
+    """`1 invalid run, 2 failed runs, 1 skipped scheme`, or empty."""
     invalid = sum(1 for r in campaign.runs if r.state == "finished" and not r.valid)
     failed = sum(1 for r in campaign.runs if r.state == "failed")
     other = sum(1 for r in campaign.runs if r.state not in ("finished", "failed"))

@@ -28,7 +28,7 @@ def is_real(run: Run) -> bool:
 
 
 def has_only_ends(run: Run) -> bool:
-    """True if the packets of a run were not observed: it went through no tunnel."""
+    """True if the packets of a run were not observed, because it used no tunnel."""
     record = run.record or {}
     return is_real(run) and "tunnel" in record and record["tunnel"] is None
 
@@ -38,7 +38,7 @@ NOT_SEEN = "There was no tunnel, so packets were not observed."
 
 
 def only_ends(campaign: Campaign) -> bool:
-    """True if the packets of no run were observed."""
+    """True if no run had its packets observed."""
     known = [run for run in campaign.runs if run.record]
     return bool(known) and all(map(has_only_ends, known))
 
@@ -49,7 +49,9 @@ def _clock(run: Run) -> Json:
 
 
 def doubt(runs: list[Run], flow: str, metric: str) -> str | None:
-    """Why a delay is not to be taken as it is: clocks of some run are known less well than delays vary."""
+    """Why a delay must be read with caution: the error of some run's clocks exceeds the variation of its
+    delays.
+    """
     if not metric.startswith((*ONE_WAY, *_BETWEEN_ENDS)):
         return None
     errors = []
@@ -75,12 +77,12 @@ def doubt(runs: list[Run], flow: str, metric: str) -> str | None:
 
 
 def _about(ns: float) -> str:
-    """A span with three digits."""
+    """A duration with three digits."""
     return units.span(float(f"{ns:.3g}"))
 
 
 def facts(run: Run) -> list[tuple[str, str]]:
-    """Facts about clocks and hosts beside a run."""
+    """Facts about clocks and hosts of a run."""
     if not is_real(run):
         return []
     clock, record = _clock(run), run.record or {}
@@ -113,7 +115,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
 
 
 def hosts(run: Run) -> list[tuple[str, Json, Json]]:
-    """The machines of a run: what each is called, its facts and settings, its versions."""
+    """The machines of a run: the name of each, its facts and settings, its versions."""
     if not is_real(run):
         return []
     pairs = []

@@ -13,14 +13,14 @@ from narrows.text import plural
 
 
 def flows(campaign: Campaign) -> Table | None:
-    """The table of several flows together, by scheme; nothing where there is one."""
+    """The table of several flows together, by scheme; nothing for a single flow."""
     pairs = [([scheme], campaign.statistics(scheme, "all")) for scheme in campaign.schemes]
     names = MORE["flows"].metrics
     return _table(campaign, [], [pair for pair in pairs if names[0] in pair[1]], names)
 
 
 def links(campaign: Campaign) -> Table | None:
-    """The table of links, by scheme and link; nothing where the scenario asks for none."""
+    """The table of links, by scheme and link; nothing if the scenario measures none."""
     lines = campaign.results.link_summary
     pairs = [([line.scheme, line.link], line.metrics) for line in lines]
     return _table(campaign, ["link"], pairs, MORE["links"].metrics)
@@ -32,8 +32,9 @@ def _table(
     lines: Sequence[tuple[Sequence[str], Mapping[str, Statistics]]],
     names: list[str],
 ) -> Table | None:
-    """A row per line, a column per metric of which any line has something; `titles` are those of the words of
-    a line behind the label of its row."""
+    """A row per line, a column per metric with any value; `titles` are the heads of a line's words after the
+    label of its row.
+    """
     present = [name for name in names if any(name in result for _, result in lines)]
     metrics = [metric for name in present if (metric := campaign.metric(name)) is not None]
     if not lines or not metrics:

@@ -1,9 +1,9 @@
 """One style per scheme, the same in every figure of every report.
 
-The style follows from the name alone: hand-picked for well-known schemes, derived from a hash of the name
-for all others, so that a new scheme has its style without an entry here. Schemes of one family share a hue;
-the one of the kernel is the lighter. Marker and dash tell schemes apart where colour does not (print, colour
-blindness). All colours reach a contrast of 3:1 on their background (WCAG 2.2, non-text contrast).
+The style follows from the name alone: hand-picked for well-known schemes, derived from a hash of the name for
+all others, so that a new scheme has a style without an entry here. Schemes of one family share a hue; the
+kernel's scheme is lighter. Marker and dash distinguish schemes without colour (print, colour blindness). All
+colours have a contrast of at least 3:1 to their background (WCAG 2.2, non-text contrast).
 """
 
 from __future__ import annotations
@@ -49,22 +49,23 @@ class Style:
 
     @property
     def linestyle(self) -> str | tuple[int, tuple[float, ...]]:
-        """The dash pattern in matplotlib's words."""
+        """The dash pattern in Matplotlib's notation."""
         return (0, self.dash) if self.dash else "-"
 
     @property
     def weight(self) -> float:
-        """The factor to the size of a mark that makes marks of all shapes look equally large."""
+        """The size factor that makes marks of all shapes look equally large."""
         return 1.5 if self.marker == "*" else 1.0
 
 
-#: Endings of the names of schemes that were sent from either of two hosts.
+#: Suffixes of the names of schemes that were sent from either of two hosts.
 _SENDERS = (" (sender here)", " (sender there)")
 
 
 def of(scheme: str) -> Style:
-    """The style of a scheme, from its name alone. One that was imported looks like ours of that name; one
-    that was sent from either host has one colour, and a marker and dash for each."""
+    """The style of a scheme, from its name alone. An imported scheme looks like ours of that name; a scheme
+    that was sent from either host has one colour, and a marker and dash for each host.
+    """
     for number, words in enumerate(_SENDERS):
         if scheme.endswith(words):
             own = of(scheme.removesuffix(words))
@@ -83,11 +84,11 @@ def of(scheme: str) -> Style:
 
 
 def distinct(schemes: Sequence[str]) -> dict[str, Style]:
-    """Styles for the schemes of one figure, no two alike: neither as marks (colour and marker) nor as lines
-    (colour and dash), nor without colour (marker and dash).
+    """Styles for the schemes of one figure, all distinct: as marks (colour and marker), as lines (colour and
+    dash), and without colour (marker and dash).
 
-    Schemes keep the style of their name where they can, hand-picked ones first. Others take what the figure
-    shows least so far. Beyond 60 schemes there are not enough dashes, and beyond 144 not enough markers.
+    Schemes keep the style of their name if possible, hand-picked ones first. Others take the least used
+    attributes. Beyond 60 schemes there are not enough dashes, and beyond 144 not enough markers.
     """
     result: dict[str, Style] = {}
     for scheme in sorted(dict.fromkeys(schemes), key=lambda text: text not in _KNOWN):
@@ -104,8 +105,9 @@ def distinct(schemes: Sequence[str]) -> dict[str, Style]:
 
 
 def _in_its_colour(own: Style, used: Sequence[Style]) -> Style:
-    """The style with another marker or dash, which differs from all in use where there is no colour, as in
-    print; as it is if all are taken."""
+    """The style with another marker or dash, distinct from all used ones even without colour, as in print;
+    unchanged if all are taken.
+    """
     marks = {(style.marker, style.dash) for style in used}
     mine = [style for style in used if style.color == own.color]
     looks = sorted(
@@ -120,7 +122,9 @@ def _in_its_colour(own: Style, used: Sequence[Style]) -> Style:
 
 
 def _unlike(own: Style, used: Sequence[Style]) -> Style:
-    """The style that differs most from those in use, and of equally different ones the nearest to its own."""
+    """The style that differs most from those in use, and among equally different ones the nearest
+    to its own.
+    """
     colours = Counter(style.color for style in used)
     markers = Counter(style.marker for style in used)
     marks = {(style.color, style.marker) for style in used}
@@ -138,14 +142,15 @@ def _unlike(own: Style, used: Sequence[Style]) -> Style:
 
 
 def with_condition(own: Style, number: int, label: str) -> Style:
-    """The style of a scheme under the condition of a number (from 0): the scheme's colour, and a marker and
-    dash of the condition."""
+    """The style of a scheme under a numbered condition (from 0): the scheme's colour with the condition's
+    marker and dash.
+    """
     marker = _MARKERS[(_MARKERS.index(own.marker) + number) % len(_MARKERS)]
     dash = _DASHES[(_DASHES.index(own.dash) + number) % len(_DASHES)]
     return Style(label, own.color, own.dark, marker, dash)
 
 
-#: Tones of one colour: the flows of a scheme in a run have its colour, and darker ones on white, lighter
+#: Tones of one colour: the flows of a scheme in a run have its colour, with darker tones on white and lighter
 #: ones on dark pages.
 _TONES = (0.0, 0.36, 0.66)
 
@@ -163,9 +168,10 @@ for _light, _dark in list(_COLOURS.values()):
 
 
 def of_flows(names: Sequence[str], labels: Sequence[str], looks: Mapping[str, Style]) -> list[Style]:
-    """Styles for the flows of one run, whose schemes are given by the names that the figures of its campaign
-    use: the colour is the scheme's, and tone, marker and dash tell its flows apart. `looks` are the styles of
-    the schemes in the campaign."""
+    """Styles for the flows of one run, whose schemes are given by their names in the campaign's figures: the
+    colour identifies the scheme, and tone, marker and dash distinguish its flows. `looks` are the styles of
+    the schemes in the campaign.
+    """
     styles: list[Style] = []
     seen: Counter[str] = Counter()
     for name, label in zip(names, labels, strict=True):
@@ -184,7 +190,7 @@ _NEUTRAL = (("#5b6470", "#a9b4c0"), ("#1b1f24", "#e3e8ee"), ("#8b95a1", "#7d8792
 
 
 def of_part(number: int, label: str) -> Style:
-    """The style of a part of the network, such as a queue: grey, since colours are those of schemes."""
+    """The style of a part of the network, such as a queue: grey, since colours identify schemes."""
     light, dark = _NEUTRAL[number % len(_NEUTRAL)]
     return Style(label, light, dark, _MARKERS[number % len(_MARKERS)], _DASHES[number % len(_DASHES)])
 
@@ -193,11 +199,11 @@ _FLOW_COLOURS = ("blue", "orange", "green", "rose", "slate", "crimson", "sky", "
 
 
 def of_flow(index: int, label: str) -> Style:
-    """The style of a series at a position (from 0) among series that are no schemes; repeats after 96."""
+    """The style of a series at a position (from 0) among series that are not schemes; repeats after 96."""
     light, dark = _COLOURS[_FLOW_COLOURS[index % len(_FLOW_COLOURS)]]
     return Style(label, light, dark, _MARKERS[(index + index // len(_MARKERS)) % len(_MARKERS)], ())
 
 
 def of_background(label: str) -> Style:
-    """The style of traffic that is not under test: present, but not in the way."""
+    """The style of traffic that is not under test: visible but unobtrusive."""
     return Style(label, "#8b95a1", "#7d8792", ".", ())

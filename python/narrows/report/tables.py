@@ -1,4 +1,4 @@
-"""The tables of a report, laid out alike by the page and by the PDF."""
+"""The tables of a report, with the same layout on the page and in the PDF."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MOST_BACKGROUND = 4
 
 
 def meaningful_metrics(campaign: Campaign) -> list[Metric]:
-    """The metrics that mean something in a campaign."""
+    """The metrics that are meaningful in a campaign."""
 
     def optional(name: str) -> bool:
         return name.startswith(OPTIONAL) and name != "jain_index"
@@ -70,8 +70,9 @@ def _head(metric: Metric) -> Cell:
 
 
 def _is_meant(metric: Metric, flow: str) -> bool:
-    """False if a metric is not about such a row at all: one of all flows in the row of a single one, or the
-    other way round."""
+    """False if a metric does not apply to such a row: a metric of all flows in the row of a single one, or
+    the reverse.
+    """
     scope = metric.scope
     return scope not in ("all", "flow") or (scope == "all") == (flow == "all")
 
@@ -110,7 +111,7 @@ def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
 
 
 def _spread(entry: Statistics, values: list[float], scale: float, places: int) -> str | None:
-    """The interval of the median, or for a few runs their range; of identical runs neither means anything."""
+    """The interval of the median, or for a few runs their range; for identical runs neither has a meaning."""
     if are_identical(values):
         return "identical"
     interval = entry.ci95
@@ -225,10 +226,10 @@ def results_words(campaign: Campaign) -> str:
 
 
 def _repeats(campaign: Campaign) -> bool:
-    """True if several runs of a simulated scheme gave the same numbers because nothing was left to chance.
+    """True if several runs of a simulated scheme have the same numbers because nothing in them is random.
 
-    That is seen in the numbers, because chance may come from any element or scheme. A lossy link may by
-    chance lose nothing in all runs, and that is another matter.
+    The numbers show this, because any element or scheme may be random. A lossy link may by chance lose
+    nothing in all runs; that does not count.
     """
     for scheme in campaign.schemes:
         runs = [r for r in campaign.of_scheme(scheme) if r.valid and r.settings.get("where") == "simulate"]
@@ -281,14 +282,15 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
 
 
 def _reason(run: Run, key: str, name: str) -> str:
-    """The reason for which a row has no value of a metric, in the core's words."""
+    """The reason why a row has no value of a metric, in the core's words."""
     entry = run.rows.get(key)
     return "results.json has no row for it" if entry is None else entry.absent.get(name, "")
 
 
 def _why_none(run: Run, metric: Metric, keys: list[str]) -> list[str]:
-    """The reasons for which no row of a run has a value of a metric, each once; none where it is about
-    something that the run doesn't have."""
+    """The reasons why no row of a run has a value of a metric, each once; none if the run lacks the metric's
+    subject.
+    """
     rows = [key for key in keys if _is_meant(metric, key)]
     reasons = dict.fromkeys(_reason(run, key, metric.name) for key in rows)
     return [reason for reason in reasons if reason and reason not in _FILE.not_meant]
@@ -338,7 +340,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
 
 
 def medians(campaign: Campaign, name: str) -> Table | None:
-    """One of the tables whose cells are medians; nothing where no scheme has what it is about."""
+    """One of the tables whose cells are medians; nothing if no scheme has its subject."""
     return _median_table(campaign, MORE[name].metrics, flows=MORE[name].flows)
 
 
@@ -367,7 +369,7 @@ def expectations(campaign: Campaign) -> Table | None:
 
 
 def verdicts(campaign: Campaign) -> Table:
-    """Every cell with what became of it; runs of a scheme that share outcome and reasons share a row."""
+    """Every cell with its outcome; runs of a scheme that share outcome and reasons share a row."""
     called = row_names(campaign)
     head = [*name_heads(called), Cell("runs"), Cell("outcome"), Cell("why")]
     grouped: dict[tuple[str, str, str], list[Run]] = {}

@@ -1,4 +1,4 @@
-"""Labels of ticks: numbers as people read them, and none that run into each other."""
+"""Tick labels: numbers in readable form that do not collide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Label = tuple[float, str, Any]
 
 
 def make_logarithmic(axes: Axes, which: str) -> None:
-    """A logarithmic axis (`x` or `y`) with plain numbers, as many as have room; after the data are drawn."""
+    """Makes an axis (`x` or `y`) logarithmic, with plain numbers, as many as fit; call it after the data are
+    drawn.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -34,8 +36,9 @@ FAR = 30
 
 
 def reach_values(row: Sequence[Axes]) -> None:
-    """The upright axis that panels share reaches a little beyond the values of all of them, and to zero; it
-    is logarithmic where values differ so much that the small ones could not be read."""
+    """Extends the y axis that panels share slightly beyond the values of all of them, and to zero; it is
+    logarithmic if small values would otherwise be unreadable.
+    """
     low = min(float(axes.dataLim.y0) for axes in row)
     high = max(float(axes.dataLim.y1) for axes in row)
     if not low <= high < float("inf"):
@@ -54,7 +57,7 @@ def _is_across(axis: Axis) -> bool:
 
 
 def label_extents(axis: Axis) -> list[Label]:
-    """The labels of an axis that are drawn, from its start on the page to its end."""
+    """The drawn labels of an axis, from its start on the page to its end."""
     low, high = sorted(axis.get_view_interval())
     slack = 1e-9 * (high - low)
     across = _is_across(axis)
@@ -67,7 +70,7 @@ def label_extents(axis: Axis) -> list[Label]:
 
 
 def drop_crowded_labels(axis: Axis, room_mm: tuple[float, float] | None) -> None:
-    """Keeps every second, third, ... label where two would touch, and none out of the room on the page."""
+    """Keeps every second, third, ... label if two would touch, and none outside the available room."""
     from matplotlib.ticker import FixedFormatter, FixedLocator
 
     figure = axis.get_figure(root=True)

@@ -30,7 +30,9 @@ def line(trace: Trace, width: int) -> tuple[str, float]:
 
 
 def _over_length(trace: Trace, count: int) -> NDArray[np.float64]:
-    """Mean rates in `count` equal parts of the trace (fewer if a part would be under a millisecond)."""
+    """Mean rates in `count` equal parts of the trace (fewer if a part would be shorter than a
+    millisecond).
+    """
     count = max(1, min(count, trace.length_ns // 10**6))
     return window_rates(trace, -(-trace.length_ns // count))[:count]
 
@@ -65,7 +67,7 @@ def figure(trace: Trace, title: str) -> Figure:
 
 
 def write(trace: Trace, title: str, path: Path) -> None:
-    """Writes the figure; the ending of the file's name says in which format."""
+    """Writes the figure, in the format of the file's suffix."""
     from narrows.report.drawing import Options, write_figure
 
     form = path.suffix.removeprefix(".").lower()

@@ -1,4 +1,4 @@
-"""Numbers for people: Mbit/s, ms, kB and per cent, with as many digits as help and no more."""
+"""Numbers for people: Mbit/s, ms, kB and per cent, with only as many digits as help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def decimals_for(values: Iterable[float]) -> int:
-    """Decimals that a column of numbers needs: about four significant digits of its largest value."""
+    """The number of decimals for a column: about four significant digits of its largest value."""
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     if largest == 0.0:
         return 0
@@ -33,7 +33,7 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def trim(value: float, digits: int = 4) -> str:
-    """A given (not measured) quantity: the shortest text that keeps `digits` significant digits."""
+    """A configured (not measured) quantity: the shortest text that keeps `digits` significant digits."""
     if value == 0:
         return "0"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
@@ -42,7 +42,7 @@ def trim(value: float, digits: int = 4) -> str:
 
 
 def rate(bits_per_second: float) -> str:
-    """A rate as it was set: `12 Mbit/s`."""
+    """A configured rate: `12 Mbit/s`."""
     for scale, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if abs(bits_per_second) >= scale and not (scale == 1e9 and bits_per_second % 1e9):
             return f"{trim(bits_per_second / scale, 6)} {unit}"
@@ -50,7 +50,7 @@ def rate(bits_per_second: float) -> str:
 
 
 def span(ns: float) -> str:
-    """A duration as it was set: `20 ms`, `30 s`."""
+    """A configured duration: `20 ms`, `30 s`."""
     if abs(ns) >= 1e9:
         return f"{trim(ns / 1e9)} s"
     if abs(ns) >= 1e6:
@@ -61,7 +61,7 @@ def span(ns: float) -> str:
 
 
 def size(count: float) -> str:
-    """An amount of bytes as it was set: `60 kB`."""
+    """A configured amount of bytes: `60 kB`."""
     if abs(count) >= 1e6:
         return f"{trim(count / 1e6)} MB"
     if abs(count) >= 1e3:
@@ -80,7 +80,7 @@ def memory(count: float) -> str:
 
 
 def parameter(kind: str | None, value: Any) -> str:
-    """A parameter of a queue, link or scheme, written by the kind its registry entry gives it."""
+    """A parameter of a queue, link or scheme, in the notation of its kind in the registry."""
     if value is None:
         return "none"
     if isinstance(value, bool):

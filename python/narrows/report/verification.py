@@ -1,4 +1,4 @@
-"""Verification marks: one beside each scheme of a campaign, and their legend."""
+"""Verification marks beside each scheme of a campaign, and their legend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, w
 
 
 def flows_of(campaign: Campaign, label: str) -> list[Json]:
-    """The flows under test in a row of the results, as cells have them."""
+    """The flows under test in a row of the results, in the form of cells."""
     # All runs of a row have the same flows.
     every = (run.settings.get("flows") for run in campaign.of_scheme(label))
     tested = [flow for flow in next(filter(None, every), []) if not flow.get("background")]
@@ -21,14 +21,14 @@ def status_of(campaign: Campaign, label: str) -> Status | None:
 
 
 def explain(campaign: Campaign) -> Verification:
-    """The legend, and the reasons of those that are not verified."""
+    """The legend, and the reasons of unverified schemes."""
     every: list[Status] = []
     alike: dict[str, dict[str, None]] = {}
     for label in campaign.schemes:
         for name, status in statuses_of(flows_of(campaign, label)).items():
             every.append(status)
             if status.reason:
-                # Settings are those of a row; whatever else is said holds for the scheme in all of them.
+                # Settings belong to a row; all other reasons concern the scheme in all of its rows.
                 who = label if status.reason == DEFAULTS_ONLY else name
                 alike.setdefault(status.reason, {})[who] = None
     reasons = [f"{', '.join(same)}: {reason}" for reason, same in alike.items()]

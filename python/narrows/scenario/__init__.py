@@ -1,6 +1,6 @@
 """Scenarios: a question, a network, and the flows that cross it.
 
-`load` reads a file in two steps: as written (with positions), then resolved (units, defaults, names).
+`load` reads a file in two steps: the text with positions, then the resolved form (units, defaults, names).
 Commands that read results need only the names and hashes of scenarios; everything else is imported on use.
 """
 

@@ -1,6 +1,6 @@
-"""Chance in simulations: which parts of a scenario may make runs with different seeds differ.
+"""Randomness in simulations: the parts of a scenario that can make runs with different seeds differ.
 
-Parts that are not known to be without chance count as having some.
+Parts that are not known to be deterministic count as random.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from narrows.scenario.flows import Flows
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.network import Network
 
-#: Names of parts without any chance, by families of the registry.
+#: Names of deterministic parts, by families of the registry.
 WITHOUT: dict[str, list[str]] = tomllib.loads(
     Path(__file__).with_name("without_chance.toml").read_text(encoding="utf-8")
 )

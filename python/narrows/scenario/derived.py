@@ -1,8 +1,8 @@
-"""Values that follow from those of a matrix: `2 x (2 ms + delay)`.
+"""Values derived from those of a matrix: `2 x (2 ms + delay)`.
 
 An expression has numbers with units, names of keys of the matrix, `+`, `-`, `x` (or `*`), `/` and
-parentheses. Units are computed with: a rate times a time is an amount of data, and a sum of a rate and a time
-is refused.
+parentheses. Units take part in the computation: a rate times a time is an amount of data, and the sum of a
+rate and a time is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BY_DIMENSION = {dimension: kind for kind, (dimension, _) in _KINDS.items()}
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?")
 _UNIT = re.compile("|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True)))
 _OPERATORS = {"+": "+", "-": "-", "−": "-", "*": "x", "x": "x", "×": "x", "/": "/", "(": "(", ")": ")"}
-#: Deeper nesting than any expression that is meant to be read.
+#: Maximum nesting; no readable expression is deeper.
 _DEEPEST = 30
 
 
@@ -42,7 +42,9 @@ class _Value:
 
 
 def quantity_of(text: str) -> Quantity | None:
-    """A value of a matrix as a quantity (of kind `number` if it has no unit); None if it is none."""
+    """A value of a matrix as a quantity (of kind `number` if it has no unit); None if it is not a
+    quantity.
+    """
     if _NUMBER.fullmatch(text.removeprefix("-")):
         return Quantity("number", Fraction(text), text)
     try:
@@ -52,13 +54,14 @@ def quantity_of(text: str) -> Quantity | None:
 
 
 def suffix(values: dict[str, str]) -> str:
-    """The end of a row's label: the values of the matrix."""
+    """The suffix of a row's label: the values of the matrix."""
     return f" ({', '.join(f'{name} {value}' for name, value in values.items())})"
 
 
 def evaluate(expression: str, values: Mapping[str, str]) -> str:
-    """The value of an expression in words (`14 ms`), given the values of the keys of the matrix as they are
-    written. Raises `QuantityError` with a clause that fits after the place and a colon."""
+    """The value of an expression in words (`14 ms`), given the values of the keys of the matrix as written.
+    Raises `QuantityError` with a clause that fits after the place and a colon.
+    """
     return _Reader(expression, values).result()
 
 
@@ -140,7 +143,7 @@ class _Reader:
 
 
 def _tokens(expression: str, names: list[str]) -> list[str]:
-    """Names, quantities and operators in order; operators in one spelling each."""
+    """Names, quantities and operators in order; operators in a normalised spelling."""
     by_length = sorted(names, key=len, reverse=True)
     tokens: list[str] = []
     rest = expression.strip()

@@ -1,8 +1,8 @@
-"""The key `draw`: values of the network that every run draws anew.
+"""The key `draw`: values of the network that are drawn for each run.
 
-`{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}` draws a rate for each run. All schemes (and all
-rows of a matrix) of a run meet the same values, which depend only on the seed of the run and the address of
-the key. Each run is resolved as if its values had been written, so amounts in bdp follow them.
+`{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}` draws a rate for each run. All schemes (and all rows
+of a matrix) of a run meet the same values, which depend only on the seed of the run and the address of the
+key. Each run is resolved as if its values had been written, so amounts in bdp follow them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of, shorten
 
 KEY = "draw"
-#: Roots of keys that may be drawn: the network is what a run meets, everything else is the experiment.
+#: Roots of keys that may be drawn: the network is the environment of a run, everything else is the
+#: experiment.
 ROOTS = ("path", "network", "topology", "hosts")
-#: Each run is resolved by itself.
+#: Each run is resolved separately.
 MOST_RUNS = 1000
 _EXAMPLE = "{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}"
 #: Base units in which drawn values are written.
@@ -45,12 +46,12 @@ class Law:
     written: Node
     name: str
     values: tuple[Node, ...]
-    #: Of numbers: their kind of quantity and their values in base units.
+    #: For numbers: their kind of quantity and their values in base units.
     kind: str = ""
     numbers: tuple[Fraction, ...] = ()
 
     def at(self, share: float) -> tuple[Node, str]:
-        """The value that a share of `share` of all draws does not exceed, and how people write it."""
+        """The value at the quantile `share`, and its written form."""
         if self.name == "choice":
             value = self.values[min(int(share * len(self.values)), len(self.values) - 1)]
             return value, in_words(value)
@@ -60,7 +61,7 @@ class Law:
         elif self.name == "loguniform":
             amount = low * math.exp(share * math.log(high / low))
         else:
-            # Without what is 0 or less; the last of 2^53 shares still has a value.
+            # Values of 0 or less are excluded; the last of 2^53 shares still has a value.
             law = NormalDist(low, high)
             below = law.cdf(0.0)
             amount = law.inv_cdf(min(max(below + share * (1 - below), 2**-53), 1 - 2**-53))
@@ -69,14 +70,17 @@ class Law:
 
 
 def share_of(seed: int, path: str) -> float:
-    """The stream of one address in a run: 53 bits of SHA-256 of `narrows/draw/1:SEED:ADDRESS`, in [0, 1)."""
+    """The random number of one address in a run: 53 bits of SHA-256 of `narrows/draw/1:SEED:ADDRESS`, in [0,
+    1).
+    """
     digest = hashlib.sha256(f"narrows/draw/1:{seed}:{path}".encode()).digest()
     return float((int.from_bytes(digest[:8], "big") >> 11) / 2**53)
 
 
 def resolve_all(tree: Mapping, resolve: Callable[[Mapping, bool], Scenario]) -> Scenario:
-    """Resolves a scenario once with the middle of every law, and then for each of its runs, with what was
-    drawn (True)."""
+    """Resolves a scenario once with the median of every law, and then for each of its runs with the drawn
+    values (True).
+    """
     entries = {key: value for key, value in tree.entries.items() if key != KEY}
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
@@ -109,7 +113,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping, bool], Scenario]) -> 
 def _with_values(
     base: Mapping, laws: list[Law], share: Callable[[str], float]
 ) -> tuple[Mapping, dict[str, str]]:
-    """A copy of the scenario with a value in the place of every law, and the values in words."""
+    """A copy of the scenario with a value in place of every law, and the values in words."""
     changed = copy.deepcopy(base)
     by_path = {law.path: law for law in laws}
     shown: dict[str, str] = {}
@@ -147,7 +151,7 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
 
 
 def read_law(written: Node, path: str) -> Law:
-    """The law that is written for an address; raises `Wrong`."""
+    """Reads the law for an address; raises `Wrong`."""
     if not isinstance(written, Mapping) or len(written.entries) != 1:
         raise Wrong(written.mark, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
     ((name, mark, inner),) = written
@@ -197,7 +201,7 @@ def _with_numbers(law: Law, inner: Node, first: Quantity, second: Quantity) -> L
 
 
 def _write(kind: str, amount: float) -> tuple[str, str]:
-    """An amount in base units as a scenario writes it, to the last whole unit, and as people read it."""
+    """An amount in base units in the notation of scenarios, to the last whole unit, and for display."""
     if kind in _BASE:
         whole = round(amount)
         return f"{whole} {_BASE[kind]}", _round(kind, whole)
@@ -209,6 +213,6 @@ def _write(kind: str, amount: float) -> tuple[str, str]:
 
 
 def _round(kind: str, whole: int) -> str:
-    """To five digits, with a unit that suits its size; the network has all of them."""
+    """An amount with five digits and a suitable unit; the network keeps all digits."""
     digits = max(len(str(abs(whole))) - 5, 0)
     return show(kind, round(whole, -digits))

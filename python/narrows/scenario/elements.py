@@ -1,8 +1,8 @@
 """Elements of links, resolved with the help of the registry.
 
-An element is a mapping. With the key `rate` it is a bottleneck (a rate server with a queue); without,
-its one key names a link element: `{delay: 20 ms}`, `{loss: 0.1 %}`. The key `name` names it for the
-timeline; without, it is called after its link and its place, such as `forward.0`.
+An element is a mapping. With the key `rate` it is a bottleneck (a rate server with a queue); otherwise its
+only key names a link element: `{delay: 20 ms}`, `{loss: 0.1 %}`. The key `name` names it for the timeline;
+the default name consists of its link and its position, such as `forward.0`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, in_yaml
 from narrows.text import any_of, shorten
 
-#: The queue of a bottleneck for which none is written.
+#: The default queue of a bottleneck.
 DEFAULT_QUEUE = "unlimited"
-#: The link element (and its parameter) that delays every packet by the same time, always.
+#: The link element (and its parameter) that delays every packet by the same constant time.
 FIXED_DELAY = "delay"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -43,7 +43,7 @@ class Link:
     origin: str
     target: str
     items: list[Item] = field(default_factory=list)
-    #: The link whose fixed delays this one copies if its elements are not written.
+    #: The link whose fixed delays this one copies if it has no written elements.
     mirrors: Link | None = None
     #: Set by `probe`: the sum of the fixed delays, and the constant rates.
     delay_ns: int = 0
@@ -52,13 +52,13 @@ class Link:
     elements: list[dict[str, Any]] = field(default_factory=list)
 
     def probe(self, registry: Registry, context: Context) -> None:
-        """Finds delays and rates, which amounts in bdp need; problems are noted on the second reading."""
+        """Finds delays and rates, which amounts in bdp need; problems are noted by the second pass."""
         pairs = [_probe(item.written, registry, context.quiet()) for item in self.items]
         self.delay_ns = sum(delay or 0 for delay, _ in pairs)
         self.rates = [rate for _, rate in pairs if rate]
 
     def resolve(self, registry: Registry, context: Context) -> None:
-        """Reads the elements and notes what is wrong with them."""
+        """Reads the elements and notes problems."""
         problems = context.problems
         for item in self.items:
             before = len(problems.found)
@@ -70,7 +70,7 @@ class Link:
                 check_element(item.written.mark, element, registry, context)
 
     def mirror(self) -> None:
-        """Takes over the fixed delays of the other direction."""
+        """Copies the fixed delays of the other direction."""
         if self.mirrors is not None:
             fixed = [element for element in self.mirrors.elements if element["kind"] == FIXED_DELAY]
             self.elements = [
@@ -79,14 +79,15 @@ class Link:
 
 
 def check_element(mark: Mark, element: dict[str, Any], registry: Registry, context: Context) -> None:
-    """Asks the core whether an element makes sense as a whole."""
+    """Asks the core whether an element is valid as a whole."""
     if reason := registry.refusal(element, context.files.contents):
         context.problems.add(mark, reason)
 
 
 def list_items(value: Node, link: str, problems: Problems, *, shared: bool = False) -> list[Item]:
-    """The elements of a list as written, named. In a list that serves several links (`shared`), a name of
-    its own is put behind the link's."""
+    """The named elements of a list as written. In a list that serves several links (`shared`), a written name
+    follows the link's.
+    """
     if isinstance(value, Scalar) and value.is_null:
         return []
     if not isinstance(value, Sequence):
@@ -152,7 +153,7 @@ def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any]
 
 
 def _check_bottleneck(item: Mapping, registry: Registry) -> None:
-    """Refuses an element without `rate` that was meant as a bottleneck, with the form that was meant."""
+    """Refuses an element without `rate` that was meant as a bottleneck, with the intended form."""
     written = item.entries.get("queue")
     queue = f", queue: {in_yaml(written)}" if written is not None else ""
     for key, mark, value in item:
@@ -196,7 +197,7 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str
     rate = read_rate(item.entries["rate"], registry, context)
     written: Node = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
     queue = read_entry(written, registry.queues, "queue", context)
-    # Defaults are left out, so that a new parameter in the core changes no scenario.
+    # Defaults are omitted, so that a new parameter in the core changes no scenario.
     values = {
         key: read_value(item.entries[key], param, context)
         for key, param in own.items()
@@ -207,7 +208,7 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str
 
 
 def read_rate(value: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
-    """The rate of a bottleneck; a rate alone is constant."""
+    """The rate of a bottleneck; a bare rate is constant."""
     rate = read_entry(value, registry.rates, "rate", context, any_shorthand=True)
     if rate and rate.get("rate") == 0:
         context.problems.add(value.mark, "a rate of zero lets nothing through; it must be more than 0")
@@ -215,7 +216,7 @@ def read_rate(value: Node, registry: Registry, context: Context) -> dict[str, An
 
 
 def same_names(links: list[Link], problems: Problems) -> None:
-    """Notes elements that have the name of another."""
+    """Notes elements with duplicate names."""
     first: dict[str, Item] = {}
     for item in (item for link in links for item in link.items):
         if item.name in first:

@@ -1,4 +1,4 @@
-"""The key `expect`: what must hold of the results."""
+"""The key `expect`: conditions on the results."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
 
 
 def kind_of(metric: Quantity) -> str:
-    """The kind of value that a metric has, for limits with units."""
+    """The kind of value of a metric, for limits with units."""
     if metric.show_unit == "%":
         return "ratio"
     return KINDS.get(metric.unit, "number")
 
 
 def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) -> list[Expectation]:
-    """The expectations in base units; the scheme is None where it holds for each."""
+    """The expectations in base units; the scheme is None if the expectation applies to all."""
     value = tree.entries["expect"]
     if not isinstance(value, Sequence):
         problems.add(value.mark, f"must be a list of expectations such as [{_EXAMPLE}]")
@@ -87,7 +87,7 @@ def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) ->
     scheme = _scheme(mapping, rows, problems)
     flow = _flow(mapping, rows, problems)
     if question is not None and flow == ALL:
-        # A sender is one flow: the first unless another is meant.
+        # A sender is one flow: the first one by default.
         flow = 1
     from narrows.documents.results import Expectation
 
@@ -103,7 +103,7 @@ def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) ->
 
 
 def unit_of(value: str) -> tuple[str, str, float]:
-    """Unit of a traced value by the end of its name, its unit for people, and the factor between them."""
+    """The unit of a traced value by the suffix of its name, its display unit, and the factor between them."""
     for end, unit in (
         ("_bps", ("bit/s", "Mbit/s", 1e-6)),
         ("_bytes", ("bytes", "bytes", 1.0)),

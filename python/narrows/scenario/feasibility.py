@@ -21,9 +21,9 @@ from narrows.scenario.quantity import QuantityError, parse, show
 from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 
-#: Bytes of a full packet where nothing says otherwise, and of an acknowledgement.
+#: Default size of a full packet, and size of an acknowledgement, in bytes.
 FULL_PACKET, ACK = 1500, 64
-#: Parameters of queues that limit the bytes that wait.
+#: Parameters of queues that limit the waiting bytes.
 _CAPACITIES = ("bytes", "memory")
 
 
@@ -37,22 +37,22 @@ class Findings:
 
 @dataclass(frozen=True)
 class _Use:
-    """The use that a flow makes of its path. Flows that use it alike are looked at once."""
+    """How a flow uses its path; flows with the same use are checked once."""
 
     hosts: tuple[str, str]
     packet: int
     start_ns: int
     stop_ns: int
     extra_rtt_ns: int
-    #: True for datagrams, which work without an answer.
+    #: True for datagrams, which work without acknowledgements.
     datagrams: bool
-    #: True if all packets of data are full ones, so that one that can't pass says that nothing passes.
+    #: True if all data packets are full, so that nothing passes if a full packet does not.
     full: bool
 
 
 @dataclass
 class Check:
-    """Looks at one resolved scenario; notes what can't work as problems, and what is odd as warnings."""
+    """Checks one resolved scenario; notes impossible combinations as problems, and odd ones as warnings."""
 
     tree: Mapping
     network: Network
@@ -91,7 +91,7 @@ class Check:
         )
 
     def _uses(self) -> Iterator[tuple[int, _Use]]:
-        """The different uses, each with the number of the first flow that makes it."""
+        """The distinct uses, each with the number of its first flow."""
         seen: set[_Use] = set()
         for row in self.rows:
             for number, (flow, cell) in enumerate(zip(self.flows.items, row.flows, strict=False), 1):
@@ -144,7 +144,7 @@ class Check:
     # -- elements --------------------------------------------------------------------------------
 
     def _check_way(self, use: _Use, way: list[Link], size: int, outcome: str) -> None:
-        """Notes elements that no packet of a size passes, with the outcome for the flow."""
+        """Notes elements that no packet of a size passes, with the consequence for the flow."""
         for link in way:
             for element in link.elements:
                 name = str(element["name"])
@@ -159,12 +159,12 @@ class Check:
                 # Loss that depends on the size may let smaller packets pass.
                 small = key in ("queue", "policer", "mtu") and not use.full
                 relative = self.is_combination and _bdp_in(self._written[name]) is not None
-                # Kernels may look for the size that passes.
+                # Kernels may search for a size that passes.
                 odd = small or relative or key == "mtu"
                 (self._warnings if odd else self._problems).add(mark, text)
 
     def _obstacle(self, element: dict[str, Any], size: int) -> tuple[str, str, str] | None:
-        """The key of what lets no packet of a size pass, why, and what would."""
+        """The key that blocks all packets of a size, the reason, and the remedy."""
         kind = str(element["kind"])
         if kind == "bottleneck":
             return self._obstacle_of_bottleneck(element, size)
@@ -214,7 +214,7 @@ class Check:
 
 
 def _least_delay(link: Link) -> int:
-    """The least time that the elements of a link delay a packet by."""
+    """The smallest delay of a link's elements."""
     total = 0
     for element in link.elements:
         if element["kind"] == "delay":
@@ -225,7 +225,7 @@ def _least_delay(link: Link) -> int:
 
 
 def _drops_all(element: dict[str, Any]) -> str | None:
-    """Why an element lets no packet pass, whatever its size; None if it does."""
+    """Why an element lets no packet of any size pass; None if it does."""
     kind = element["kind"]
     if kind == "loss" and element["ratio"] >= 1:
         return "every packet is lost"
@@ -244,13 +244,13 @@ def _drops_all(element: dict[str, Any]) -> str | None:
 
 
 def _mark_of(written: Node, key: str) -> Mark:
-    """Where a key of an element is written."""
+    """The position of a key of an element."""
     value = written.entries.get(key) if isinstance(written, Mapping) else None
     return value.mark if value is not None else written.mark
 
 
 def _bdp_in(node: Node) -> Mark | None:
-    """Where the first amount in bdp below a value is written."""
+    """The position of the first amount in bdp below a value."""
     if isinstance(node, Scalar):
         try:
             return node.mark if parse(node.text).kind == "bdp" else None

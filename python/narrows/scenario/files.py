@@ -1,4 +1,4 @@
-"""Files that a scenario names, such as traces: found, read once, and known by their content."""
+"""Files that a scenario names, such as traces: found, read once, and identified by their content."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Files:
     names: dict[str, str] = field(default_factory=dict)
 
     def read(self, value: Scalar) -> dict[str, str]:
-        """The trace that was written, as cells name it; raises `DataError` if it can't be read."""
+        """The named trace, in the form of cells; raises `DataError` if it can't be read."""
         from narrows.traces.store import find
 
         return self._keep(find(value.text, self._base(value)), "trace", read_decompressed)
 
     def read_model(self, value: Scalar) -> dict[str, str | None]:
-        """The same for a model of a scheme. One that is not installed has no hash: it can't run."""
+        """The named model of a scheme. One that is not installed has no hash and can't run."""
         from narrows.models.store import find, load
 
         path = find(value.text, self._base(value))
@@ -41,7 +41,7 @@ class Files:
         return {**self._remember(name, content)}
 
     def read_object(self, value: Scalar) -> dict[str, str]:
-        """The same for an object file of a BPF program."""
+        """The named object file of a BPF program."""
         return self._keep(named_path(value.text, self._base(value)), "object file")
 
     def _base(self, value: Scalar) -> Path:
@@ -58,10 +58,10 @@ class Files:
     def _remember(self, name: str, content: bytes) -> dict[str, str]:
         sha256 = hashlib.sha256(content).hexdigest()
         self.contents[sha256] = content
-        # The same content under another name is the same file.
+        # Equal content under another name is the same file.
         return {"name": self.names.setdefault(sha256, _STRANGE.sub("-", name)), "sha256": sha256}
 
 
 def stored_name(name: str, sha256: str) -> str:
-    """The name of a file in the folder of files of a campaign."""
+    """The name of a file in a campaign's folder of files."""
     return f"{sha256[:16]}-{name}"

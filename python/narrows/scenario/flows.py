@@ -28,10 +28,10 @@ from narrows.text import shorten
 
 #: Flows are numbered in 16 bits in the record.
 MOST_FLOWS = 10_000
-#: Traffic of a flow that names none: as much as the scheme allows.
+#: The default traffic of a flow: as much as the scheme allows.
 BULK: dict[str, Any] = {"kind": "bulk"}
 
-#: Between an amount and how far it may be off.
+#: The separator between an amount and its tolerance.
 _PLUS_MINUS = re.compile(r"\+-|±")
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 _COUNT = Param("", "count", (), None, 1, MOST_FLOWS, False, "", "")
@@ -41,31 +41,31 @@ _DIRECTION = Param("", "choice", (FORWARD, BACKWARD), FORWARD, None, None, False
 
 @dataclass
 class Flow:
-    """One flow; without its own scheme it runs the scheme under test."""
+    """One flow; without an explicit scheme it runs the scheme under test."""
 
     scheme: Scheme | None
     start_ns: int
     stop_ns: int
     direction: str = FORWARD
     extra_rtt_ns: int = 0
-    #: Host that sends the data and host that receives them.
+    #: The host that sends the data and the host that receives them.
     hosts: Pair = (SENDER, RECEIVER)
     traffic: dict[str, Any] = field(default_factory=lambda: dict(BULK))
     connections: int = 1
     dscp: int = 0
     background: bool = False
-    #: Its label, and the label that it shares with the others of the same entry.
+    #: Its label, and the label that it shares with the other flows of its entry.
     label: str | None = None
     group: str | None = None
-    #: By how much the start is off at most, either way, drawn in each run.
+    #: The maximum deviation of the start in either direction, drawn in each run.
     spread_ns: int = 0
-    #: Those of `start` and `stop` that the entry sets.
+    #: The members `start` and `stop` that the entry sets.
     says: tuple[str, ...] = ()
-    #: Where the entry asks for other traffic than one bulk transfer, by the name of the key.
+    #: The position of traffic other than one bulk transfer, by the name of the key.
     special: dict[str, Mark] = field(default_factory=dict)
 
     def to_json(self, number: int, scheme: Scheme, network: Network) -> dict[str, Any]:
-        """The flow as cells describe it; defaults are left out."""
+        """The flow in the form of cells; defaults are omitted."""
         graph = network.kind == "graph"
         return {
             "flow": number,
@@ -90,14 +90,14 @@ class Flow:
 
 @dataclass
 class Flows:
-    """All flows, those under test first, and where an extra RTT was written (for messages)."""
+    """All flows, those under test first, and the position of an extra RTT (for messages)."""
 
     items: list[Flow] = field(default_factory=list)
     extra_rtt_mark: Mark | None = None
 
     @property
     def pairs(self) -> list[Pair]:
-        """The hosts that flows join, each pair once."""
+        """The pairs of hosts between which flows run, without duplicates."""
         return list(dict.fromkeys(flow.hosts for flow in self.items))
 
     @property
@@ -116,10 +116,10 @@ class FlowReader:
     network: Network
     registry: Registry
     problems: Problems
-    #: Where the files are that schemes name.
+    #: The files that schemes name.
     files: Files = field(default_factory=Files)
     found: Flows = field(default_factory=Flows)
-    #: Number of flows under test, when those in the background are read.
+    #: The number of flows under test, when those in the background are read.
     tested: int = 0
     #: The labels of entries so far.
     groups: set[str] = field(default_factory=set)
@@ -190,7 +190,7 @@ class FlowReader:
         if not self._times(mapping, first, stop, count, interval, spread):
             return
         if not self.network.hosts:
-            # Its problem has been reported.
+            # The problem has already been reported.
             return
         common = Flow(
             scheme,
@@ -219,7 +219,7 @@ class FlowReader:
             self.found.items.append(flow)
 
     def _interval(self, mapping: Mapping, context: Context) -> tuple[int, int]:
-        """The time between starts, and by how much each may be off: `10 s +- 500 ms`."""
+        """The time between starts, and the tolerance of each: `10 s +- 500 ms`."""
         written = mapping.entries.get("interval")
         if written is None:
             return 0, 0
@@ -305,7 +305,7 @@ class FlowReader:
         return extra_rtts
 
     def _times(self, mapping: Mapping, start: int, stop: int, count: int, interval: int, spread: int) -> bool:
-        """True if all flows of an entry have time to run; notes what is wrong."""
+        """True if all flows of an entry have time to run; notes problems."""
         assert self.duration_ns is not None
         end = self.duration_ns
         before = len(self.problems.found)
@@ -340,7 +340,7 @@ class FlowReader:
         return len(self.problems.found) == before
 
     def _hosts(self, mapping: Mapping, direction: str, background: bool, k: int) -> Pair:
-        """The hosts of the k-th flow of an entry: those that it names, else a pair of the topology."""
+        """The hosts of the k-th flow of an entry: the named ones, else a pair of the topology."""
         network, problems = self.network, self.problems
         named: dict[str, str] = {}
         for key in ("from", "to"):
@@ -361,7 +361,7 @@ class FlowReader:
                     "needs the keys from and to: the host that sends the data and the one that receives them"
                 )
                 raise Wrong(mapping.mark, text)
-            # Those under test come first, whatever is in the background.
+            # Flows under test come first, whatever the background.
             mine = len(self.found.items) - (self.tested if background else 0)
             pair = fitting[(k if named else mine) % len(fitting)]
             return pair if direction == FORWARD else (pair[1], pair[0])
@@ -370,7 +370,7 @@ class FlowReader:
         return named["from"], named["to"]
 
     def _fitting(self, named: dict[str, str]) -> list[Pair]:
-        """The pairs of the topology, of which those that fit what is named."""
+        """The pairs of the topology that match the named hosts."""
         if not named:
             return self.network.pairs
         pairs = [*self.network.pairs, *((to, origin) for origin, to in self.network.pairs)]

@@ -1,4 +1,4 @@
-"""The key `network`: hosts, routers, links with their elements, and routes that are not the shortest."""
+"""The key `network`: hosts, routers, links with their elements, and routes other than the shortest."""
 
 from __future__ import annotations
 

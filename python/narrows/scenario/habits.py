@@ -1,4 +1,4 @@
-"""Words that people bring along from other tools, with what is meant here (`habits.toml`)."""
+"""Words that users bring from other tools, with their meaning here (`habits.toml`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HABITS: dict[str, dict[str, str]] = tomllib.loads(
 
 
 def meant_key(address: str) -> str:
-    """`; ` and the key that is meant by one at this address, or nothing."""
+    """`; ` and the intended key for one at this address; empty if unknown."""
     texts = (text for pattern, text in HABITS["keys"].items() if fnmatchcase(address, pattern))
     text = next(texts, "")
     return text and f"; {text}"

@@ -1,4 +1,4 @@
-"""The keys of scenarios, from `format.yaml`: what reading, the JSON Schema and the reference derive from."""
+"""The keys of scenarios, from `format.yaml`: the source of the reader, the JSON Schema and the reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT: dict[str, Any] = read_packaged(Path(__file__).with_name("format.yaml"))
 
 @dataclass(frozen=True)
 class Key:
-    """One key. Keys with a `param` are single values; the others have their own reader and a schema."""
+    """One key. Keys with a `param` are single values; the others have separate readers and a schema."""
 
     name: str
     doc: str
@@ -23,19 +23,20 @@ class Key:
     param: Param | None = None
     #: Part of the JSON Schema, if it does not follow from the parameter.
     schema: dict[str, Any] = field(default_factory=dict)
-    #: The values that it takes, for the reference, if they do not follow from the parameter.
+    #: Its values, for the reference, if they do not follow from the parameter.
     values: str = ""
 
 
 def by_type(**schemas: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a value of several types, each with a schema, so that validators report problems of
-    the value and not of alternatives."""
+    """The JSON Schema of a value of several types, with a schema for each type, so that validators report
+    problems of the value and not of alternatives.
+    """
     cases = [{"if": {"type": name}, "then": schema} for name, schema in schemas.items() if schema]
     return {"type": list(schemas), **({"allOf": cases} if cases else {})}
 
 
 def keys_of(section: dict[str, Any]) -> dict[str, Key]:
-    """The keys of a section of a format, by their names."""
+    """The keys of a section of a format, by name."""
     keys = {}
     for name, entry in section.items():
         own = {key: entry[key] for key in ("doc", "example", "required", "schema", "values") if key in entry}
@@ -55,7 +56,7 @@ SCHEMA = KEYS["schema"].example
 FLOW = tuple(FORMAT["definitions"]["flow"]["properties"])
 EXPECTATION = tuple(FORMAT["definitions"]["expect"]["items"]["properties"])
 MEASURE = tuple(KEYS["measure"].schema["properties"])
-#: The laws of `draw`, and what each takes.
+#: The laws of `draw`, with their arguments.
 LAWS = {
     name: str(law["description"])
     for name, law in KEYS["draw"].schema["additionalProperties"]["properties"].items()

@@ -21,7 +21,7 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True)
 class Loaded:
-    """A scenario with the file it came from."""
+    """A scenario with its source file."""
 
     scenario: Scenario
     path: Path
@@ -57,8 +57,9 @@ def load_text(
     *,
     is_point: bool = False,
 ) -> Loaded:
-    """A scenario that is in no file, with changes; files that it names are relative to the working folder.
-    Messages call it `source`. `is_point` as `resolve` has it."""
+    """A scenario without a file, with changes; files that it names are relative to the working folder.
+    Messages call it `source`. `is_point` is as in `resolve`.
+    """
     path = Path("scenario.yaml")
     changes = overrides or []
     tree = _overrides.apply(parse(text, source), changes)

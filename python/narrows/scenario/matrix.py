@@ -1,12 +1,12 @@
 """The key `matrix`: the same experiment for every combination of some values.
 
 `{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}` runs every scheme once per rate and run. Each combination is
-resolved as if its values had been written in their places, and has separate rows in the results.
+resolved as if its values had been written in place, and has separate rows in the results.
 
-A key may have a `label` for people (`{label: capacity, values: [...]}`). A name that is not an address has an
-expression (narrows.scenario.derived): a value that follows from the others and is shown beside them. `paired`
-lists names whose values go together one by one instead of in all combinations, `without` combinations that
-are left out.
+A key may have a `label` for display (`{label: capacity, values: [...]}`). A name that is not an address has
+an expression (narrows.scenario.derived): a value derived from the others and shown beside them. `paired`
+lists names whose values are combined one by one instead of in all combinations, `without` lists combinations
+that are left out.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from narrows.documents.results import Expectation
 
 KEY = "matrix"
-#: Keys of the matrix that are no addresses.
+#: Keys of the matrix that are not addresses.
 PAIRED, WITHOUT = "paired", "without"
 LABEL, VALUES = "label", "values"
 LONGEST_LABEL = 40
-#: These are the same for a whole campaign.
+#: These keys are the same for a whole campaign.
 FIXED = (
     "schema",
     "name",
@@ -57,7 +57,7 @@ _EXAMPLE = "{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}"
 
 @dataclass(frozen=True)
 class Axis:
-    """One key of the matrix: its address, its name for people and its values."""
+    """One key of the matrix: its address, its display name and its values."""
 
     key: str
     values: list[Node]
@@ -140,7 +140,7 @@ def _axes(value: Node, scenario: Mapping, problems: Problems) -> list[Axis]:
 
 
 def _addresses(node: Node, key: str, at: str = "") -> list[str]:
-    """The addresses in the scenario of the values that are called `key`."""
+    """The addresses of the values named `key` in the scenario."""
     if isinstance(node, Mapping):
         entries = list(node.entries.items())
     elif isinstance(node, Sequence):
@@ -152,8 +152,7 @@ def _addresses(node: Node, key: str, at: str = "") -> list[str]:
 
 
 def _is_derived(key: str, written: Node) -> bool:
-    """True for a value that follows from the others: a word that is not a key of a scenario, with an
-    expression."""
+    """True for a derived value: a word that is not a key of a scenario, with an expression."""
     return isinstance(written, Scalar) and "." not in key and key not in KEYS
 
 
@@ -183,13 +182,14 @@ def _check_for_hosts(tree: Mapping, axes: list[Axis], problems: Problems) -> Non
 
 
 def last_word(key: str) -> str:
-    """The last word of an address, which names it where that is clear: `rate` of `path.forward.0.rate`."""
+    """The last word of an address, which is its short name: `rate` of `path.forward.0.rate`."""
     return next((part for part in reversed(key.split(".")) if not part.isdecimal()), key)
 
 
 def _name_axes(axes: list[Axis], problems: Problems) -> list[Axis]:
-    """The axes with their names: the label, or the last word of the key, or the whole key where that is not
-    clear."""
+    """The axes with their names: the label, the last word of the key, or the whole key if that is
+    ambiguous.
+    """
     last = [axis.label or last_word(axis.key) for axis in axes]
     named: list[Axis] = []
     for axis, word in zip(axes, last, strict=True):
@@ -207,7 +207,7 @@ def _beside(written: Node | None, key: str) -> Node | None:
 
 
 def _combinations(axes: list[Axis], written: Node | None, problems: Problems) -> list[tuple[Node, ...]]:
-    """The combinations of values that are run, each with a value for every axis."""
+    """The combinations of values to run, each with a value for every axis."""
     groups = [[axis] for axis in axes]
     paired = _beside(written, PAIRED)
     if paired is not None:
@@ -228,7 +228,7 @@ def _combinations(axes: list[Axis], written: Node | None, problems: Problems) ->
 
 
 def _axis(node: Node, axes: list[Axis], problems: Problems, text: str | None = None) -> Axis | None:
-    """The axis that a name or an address means."""
+    """The axis of a name or an address."""
     word = text if text is not None else node.text if isinstance(node, Scalar) else ""
     names = [axis.name for axis in axes]
     for axis in axes:
@@ -240,7 +240,7 @@ def _axis(node: Node, axes: list[Axis], problems: Problems, text: str | None = N
 
 
 def _pairs(written: Node, axes: list[Axis], problems: Problems) -> list[list[Axis]]:
-    """The axes in groups whose values go together, each group where its first axis stands."""
+    """The axes in groups with paired values, each group at the position of its first axis."""
     example = f"{PAIRED}: [[rate, delay]]"
     lists = written.items if isinstance(written, Sequence) else []
     if lists and all(isinstance(item, Scalar) for item in lists):
@@ -268,7 +268,7 @@ def _pairs(written: Node, axes: list[Axis], problems: Problems) -> list[list[Axi
 def _without(
     written: Node, axes: list[Axis], pairs: list[tuple[Node, ...]], problems: Problems
 ) -> list[tuple[Node, ...]]:
-    """The combinations but those that are left out."""
+    """The combinations without the excluded ones."""
     example = f"{WITHOUT}: [{{rate: 1 Mbit/s, delay: 20 ms}}]"
     if not isinstance(written, Sequence) or not written.items:
         problems.add(written.mark, f"must be a list of combinations such as {example}")
@@ -300,7 +300,7 @@ def _without(
 
 
 def _is_one_of(text: str, texts: list[str]) -> bool:
-    """True if a value is one of these, whatever the unit that it is written in."""
+    """True if a value equals one of these, in whatever unit."""
     if text in texts:
         return True
     value = quantity_of(text)
@@ -313,7 +313,7 @@ def _is_one_of(text: str, texts: list[str]) -> bool:
 def _derive(
     axes: list[Axis], combinations: list[tuple[Node, ...]], written: Node | None, problems: Problems
 ) -> dict[str, list[str]]:
-    """The values that follow from those of the matrix, by name, one for each combination."""
+    """The derived values by name, one for each combination."""
     names = {axis.name for axis in axes}
     derive: dict[str, list[str]] = {}
     for name, mark, value in written if isinstance(written, Mapping) else ():
@@ -388,7 +388,7 @@ def in_words(value: Node) -> str:
 
 @dataclass(frozen=True)
 class _Combination:
-    """The values of one combination by their names, those that follow from them, and what it resolves to."""
+    """The values of one combination by name, the derived values, and the resolved scenario."""
 
     words: dict[str, str]
     derived: dict[str, str]

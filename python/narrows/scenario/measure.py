@@ -1,4 +1,4 @@
-"""The key `measure`: the part of a run that metrics cover, and the links with separate numbers."""
+"""The key `measure`: the part of a run that metrics cover, and the links with separate metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from narrows.text import did_you_mean, shorten
 
 KEY = "measure"
 EXAMPLE = "{from: 10 s, links: [forward.0]}"
-#: Each named link costs a look at every packet.
+#: Each named link requires examining every packet.
 MOST_LINKS = 100
 
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
@@ -24,7 +24,7 @@ _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 def read_measure(
     value: Node, duration_ns: int | None, network: Network, problems: Problems
 ) -> dict[str, Any]:
-    """The key in base units, without what is not written."""
+    """The key in base units, without unwritten members."""
     mapping = problems.expect_mapping(value, EXAMPLE)
     result: dict[str, Any] = {}
     for key, written in problems.known_keys(mapping, MEASURE):
@@ -50,7 +50,7 @@ def read_measure(
 
 
 def _links(value: Node, network: Network, problems: Problems) -> list[str]:
-    """Names of bottlenecks, each once."""
+    """Names of bottlenecks, without duplicates."""
     if not isinstance(value, Sequence) or not value.items:
         raise Wrong(value.mark, "must be a list of names of bottlenecks such as [forward.0]")
     if len(value.items) > MOST_LINKS:
@@ -71,7 +71,7 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
 
 
 def part_in_words(measure: dict[str, Any]) -> str:
-    """A sentence about the part of the run that counts; nothing if all of it does."""
+    """A sentence about the measured part of the run; empty if it is the whole."""
     since = f"from {show('span', measure['from_ns'])}" if "from_ns" in measure else ""
     until = f"to {show('span', measure['to_ns'])}" if "to_ns" in measure else ""
     bounds = " ".join(bound for bound in (since, until) if bound)

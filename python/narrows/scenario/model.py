@@ -1,6 +1,6 @@
-"""Step two: the resolved scenario. Units, defaults and names are settled; it is plain data.
+"""Step two: the resolved scenario. Units, defaults and names are settled; the result is plain data.
 
-Its canonical JSON is stored with every campaign, and the hash of that is the identity of the campaign.
+Its canonical JSON is stored with every campaign, and the hash of that JSON is the identity of the campaign.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from narrows.scenario.real_path import NOT_OF_RESULTS
 if TYPE_CHECKING:
     from narrows.documents.results import Expectation
 
-#: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
+#: Keys that explain a scenario to people or judge its results; changing them does not change the experiment.
 FOR_PEOPLE = ("name", "title", "question", "report", "expect", "matrix")
 
 
-#: The members of a scenario that a matrix may change, besides the flows.
+#: The members of a scenario that a matrix may change, in addition to the flows.
 OVERLAID = (
     "topology",
     "network",
@@ -37,46 +37,46 @@ OVERLAID = (
     "transfers",
 )
 
-#: Members of a resolved scenario that are left out where they are empty.
+#: Members of a resolved scenario that are omitted if empty.
 _OPTIONAL = ("timeline", "measure", "expect", "real_path", "draw", "drawn", "matrix")
-#: Members of a scenario that are no part of what is stored of it.
+#: Members of a scenario that are not stored.
 _UNSTORED = ("files", "warnings")
-#: In the flows of a resolved scenario: by how much the start may be off, either way, in each run.
+#: In the flows of a resolved scenario: the maximum deviation of the start in either direction, in each run.
 SPREAD = "start_spread_ns"
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The values that one run has drawn."""
+    """The values drawn for one run."""
 
-    #: The values by their addresses, in words.
+    #: The values by address, in words.
     values: dict[str, str]
     #: Differences from the scenario in this run, by the names of `OVERLAID`.
     overlay: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The drawn values as they are stored."""
+        """The drawn values in stored form."""
         return {"values": self.values, "overlay": self.overlay}
 
 
 @dataclass(frozen=True)
 class SchemeRow:
-    """One row of the results: a scheme (or a mix of schemes) with the flows it is tested with."""
+    """One row of the results: a scheme (or a mix of schemes) with its flows."""
 
     label: str
     slug: str
     flows: list[dict[str, Any]]
-    #: Differences from the scenario in this row, by the names of `OVERLAID`, when a matrix made it.
+    #: Differences from the scenario in this row, by the names of `OVERLAID`, if a matrix made it.
     overlay: dict[str, Any] = field(default_factory=dict)
-    #: The values of the matrix in this row, as they were written, by the names of their keys.
+    #: The matrix values of this row as written, by the names of their keys.
     values: dict[str, str] = field(default_factory=dict)
-    #: Values that follow from those, by their names.
+    #: Values derived from those, by name.
     derived: dict[str, str] = field(default_factory=dict)
     #: In a scenario of pairs, the labels of the schemes of the flows under test.
     pair: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The row as it is stored."""
+        """The row in stored form."""
         content: dict[str, Any] = {"label": self.label, "slug": self.slug, "flows": self.flows}
         if self.pair:
             content["pair"] = self.pair
@@ -89,7 +89,7 @@ class SchemeRow:
 
     @property
     def scheme_names(self) -> list[str]:
-        """The schemes of the flows, each once."""
+        """The schemes of the flows, without duplicates."""
         return list(dict.fromkeys(flow["scheme"] for flow in self.flows))
 
 
@@ -115,36 +115,37 @@ class Scenario:
     report: dict[str, Any]
     #: Changes of elements in order of time.
     timeline: list[dict[str, Any]] = field(default_factory=list)
-    #: The part of a run that metrics look at, and the transfers that are kept.
+    #: The part of a run that metrics cover, and the transfers that are kept.
     measure: dict[str, Any] = field(default_factory=dict)
     transfers: str = "all"
     #: Assertions about the results.
     expect: list[Expectation] = field(default_factory=list)
-    #: Of runs between two hosts: the other one, and how it is reached.
+    #: For runs between two hosts: the other one, and how to reach it.
     real_path: dict[str, Any] = field(default_factory=dict)
-    #: The laws of what each run draws, in words, and what each has drawn. The network is that of the middle.
+    #: The laws of the values that each run draws, in words, and the drawn values. The network is that of the
+    #: medians.
     draw: dict[str, str] = field(default_factory=dict)
     drawn: list[Drawn] = field(default_factory=list)
-    #: The addresses of the keys that a matrix varies, by their names.
+    #: The addresses of the keys that a matrix varies, by name.
     matrix: dict[str, str] = field(default_factory=dict)
     #: Contents of the files that the network names.
     files: Files = field(default_factory=Files, compare=False, repr=False)
-    #: Warnings: what can run but is probably unintended.
+    #: Warnings about settings that can run but are probably unintended.
     warnings: list[Problem] = field(default_factory=list, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The resolved scenario as it is stored."""
+        """The resolved scenario in stored form."""
         content = {
             field.name: getattr(self, field.name) for field in fields(self) if field.name not in _UNSTORED
         }
         content["schemes"] = [row.to_json() for row in self.schemes]
         if self.expect:
-            # Not before: lists of schemes do without.
+            # Imported late: lists of schemes do not need it.
             from narrows.documents.data import to_data
 
             content["expect"] = to_data(self.expect)
         content["drawn"] = [drawn.to_json() for drawn in self.drawn]
-        # Left out where they say nothing, as they are by scenarios that know nothing of them.
+        # Omitted if empty, as in scenarios that do not use them.
         silent = {name for name in _OPTIONAL if not content[name]} | (
             {"transfers"} - self.measured_part().keys()
         )
@@ -152,7 +153,7 @@ class Scenario:
         return {"format": "narrows/resolved/1", **kept}
 
     def measured_part(self) -> dict[str, Any]:
-        """The part that is measured and kept, where it is not everything."""
+        """The measured and recorded part, if it is not the whole run."""
         measured = {"measure": self.measure} if self.measure else {}
         return {**measured, **({"transfers": self.transfers} if self.transfers != "all" else {})}
 
@@ -163,7 +164,7 @@ class Scenario:
 
 
 def hash_of(resolved: dict[str, Any]) -> str:
-    """The identity of a scenario as it is stored."""
+    """The identity of a scenario in stored form."""
     content = {key: value for key, value in resolved.items() if key not in FOR_PEOPLE}
     content["schemes"] = [
         {key: value for key, value in row.items() if key != "derived"} for row in content["schemes"]
@@ -177,25 +178,25 @@ def hash_of(resolved: dict[str, Any]) -> str:
 def run_seed(seed: int, run: int) -> int:
     """The seed of one run: the first 53 bits of SHA-256 of `narrows/run-seed/1:SEED:RUN`.
 
-    It does not depend on the scheme, so all schemes meet the same chance events in the same run
-    (common random numbers). 53 bits survive every JSON reader.
+    It does not depend on the scheme, so all schemes meet the same random events in the same run (common
+    random numbers). 53 bits survive every JSON reader.
     """
     digest = hashlib.sha256(f"narrows/run-seed/1:{seed}:{run}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 11
 
 
 def start_offset(seed: int, flow: int, spread_ns: int) -> int:
-    """By how much flow number `flow` of the run with this seed starts later than its plan says.
+    """The delay of the start of flow number `flow` relative to its plan, in the run with this seed.
 
-    Uniform from -spread to spread: the first 64 bits of SHA-256 of `narrows/start/1:SEED:FLOW`, scaled.
-    Like all chance of a run it is the same for every scheme.
+    Uniform from -spread to spread: the first 64 bits of SHA-256 of `narrows/start/1:SEED:FLOW`, scaled. Like
+    all randomness of a run it is the same for every scheme.
     """
     digest = hashlib.sha256(f"narrows/start/1:{seed}:{flow}".encode()).digest()
     return (int.from_bytes(digest[:8], "big") * (2 * spread_ns + 1) >> 64) - spread_ns
 
 
 def _start_flow(flow: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A flow of a run: with the time at which it really starts."""
+    """A flow of a run, with its actual start time."""
     if SPREAD not in flow:
         return flow
     content = {key: value for key, value in flow.items() if key != SPREAD}
@@ -205,7 +206,7 @@ def _start_flow(flow: dict[str, Any], seed: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of one scheme: what the agent is given, and under which name it is kept."""
+    """One run of one scheme: the agent's input, and the name under which it is stored."""
 
     id: str
     scheme: str
@@ -220,7 +221,7 @@ class Cell:
 
 
 def cells_of(scenario: Scenario) -> list[Cell]:
-    """All cells of a scenario, scheme by scheme (the plan decides in which order they run)."""
+    """All cells of a scenario, scheme by scheme (the plan decides the order of execution)."""
     return [cell_of(scenario, row, run) for row in scenario.schemes for run in range(1, scenario.runs + 1)]
 
 

@@ -1,4 +1,4 @@
-"""A network as the scenario describes it: hosts, routers, directed links, routes, settings of hosts."""
+"""The network of a scenario: hosts, routers, directed links, routes, settings of hosts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FORWARD, BACKWARD = "forward", "backward"
 
 @dataclass
 class Network:
-    """The topology. A `dumbbell` is one path with two hosts, anything else a `graph`."""
+    """The topology. A `dumbbell` is one path with two hosts, everything else a `graph`."""
 
     kind: str
-    #: Hosts by name, with the place at which they are written.
+    #: Hosts by name, with the position of their definition.
     hosts: dict[str, Mark] = field(default_factory=dict)
     routers: list[str] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    #: The hosts of flows that name none: flow k takes pair k, and they are taken again in turn.
+    #: The hosts of flows that name none: flow k uses pair k, cyclically.
     pairs: list[Pair] = field(default_factory=list)
     #: Routes of the scenario.
     given: dict[Pair, list[Link]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Network:
     # -- building --------------------------------------------------------------------------------
 
     def add(self, origin: str, target: str, names: Pair) -> tuple[Link, Link]:
-        """A link between two nodes: both directions, as yet without elements."""
+        """A link between two nodes: both directions, without elements yet."""
         both = (Link(names[0], origin, target), Link(names[1], target, origin))
         for link in both:
             self.links.append(link)
@@ -69,14 +69,15 @@ class Network:
         return Routes(self.links, self.hosts, self.given)
 
     def rtt_ns(self, pair: Pair) -> int:
-        """The round-trip time between two hosts while nothing waits."""
+        """The round-trip time between two hosts without queueing."""
         ways = (self.route(*pair) or [], self.route(pair[1], pair[0]) or [])
         return sum(link.delay_ns for way in ways for link in way)
 
     def bdps(self, pairs: list[Pair]) -> list[tuple[Fraction | None, str]]:
         """The value of `1 bdp` on each link, in bytes: the slowest constant rate of the link times the
-        round-trip time of the flows that pass it (by their data, else by their acknowledgements); or why it
-        is unknown. On an unused link it hardly matters: there the longest round trip counts."""
+        round-trip time of the flows that pass it (with their data, else with their acknowledgements); or the
+        reason why it is unknown. On an unused link the value hardly matters: it uses the longest round trip.
+        """
         pairs = list(dict.fromkeys(pairs))
         times = {pair: self.rtt_ns(pair) for pair in pairs}
         data, acks = self._passing(times), self._passing({(to, at): ns for (at, to), ns in times.items()})
@@ -85,7 +86,7 @@ class Network:
         return [_bdp(link, sorted(times)) for link, times in zip(self.links, over, strict=True)]
 
     def _passing(self, times: dict[Pair, int]) -> dict[str, set[int]]:
-        """The round-trip times of the ways that lead over a link, by its name."""
+        """The round-trip times of the paths over a link, by its name."""
         passing: dict[str, set[int]] = {}
         for pair, time in times.items():
             for link in self.route(*pair) or []:
@@ -95,7 +96,7 @@ class Network:
     # -- results ---------------------------------------------------------------------------------
 
     def to_json(self, pairs: list[Pair]) -> dict[str, Any]:
-        """The network as cells have it, with the routes that these pairs of hosts need."""
+        """The network in the form of cells, with the routes that these pairs of hosts need."""
         hosts = [
             {"name": name, **({"settings": self.settings[name]} if self.settings.get(name) else {})}
             for name in self.hosts
@@ -120,7 +121,7 @@ class Network:
         }
 
     def check_connected(self, problems: Problems) -> None:
-        """Every host must be able to reach every other one."""
+        """Checks that every host can reach every other one."""
         first = next(iter(self.hosts), "")
         there, back = self._routes.reachable_from(first), self._routes.reaching(first)
         for name, mark in self.hosts.items():
@@ -142,7 +143,7 @@ class Network:
 
 
 def _bdp(link: Link, times: list[int]) -> tuple[Fraction | None, str]:
-    """The product for a link that is passed by flows with these round-trip times, or why it is not known."""
+    """The product for a link whose flows have these round-trip times, or the reason why it is unknown."""
     if len(times) > 1:
         shown = " and ".join(show("span", time) for time in (times[0], times[-1]))
         return (

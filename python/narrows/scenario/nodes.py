@@ -1,4 +1,4 @@
-"""Names of hosts and routers, and what may be set of hosts."""
+"""Names of hosts and routers, and settings of hosts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
-#: Under this name settings are those of every host.
+#: Settings under this name apply to every host.
 ALL_HOSTS = "all"
-#: Under this one those of every host that only background flows use.
+#: Settings under this name apply to hosts that only background flows use.
 BACKGROUND_HOSTS = "background"
 _MEANINGS = {ALL_HOSTS: "every host", BACKGROUND_HOSTS: "every host that only background flows use"}
 
 
 def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
-    """Names as a list, or as the keys of a mapping, with where they stand."""
+    """Names as a list, or as the keys of a mapping, with their positions."""
     if isinstance(value, Mapping):
         listed = [(name, mark) for name, mark, _ in value]
     elif isinstance(value, Sequence):
@@ -51,7 +51,7 @@ def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
 
 
 def add_hosts(network: Network, hosts: dict[str, Mark], problems: Problems) -> None:
-    """Adds hosts whose names must still be free."""
+    """Adds hosts whose names must be unused."""
     for name, mark in hosts.items():
         if name in network.hosts or name in network.routers:
             problems.add(mark.at(name), "another node has this name already")
@@ -79,7 +79,7 @@ def read_settings(
         if name == BACKGROUND_HOSTS and not groups[name]:
             problems.add(mark, "no host is used by background flows alone; remove it")
         result[name] = host_settings(written, registry, problems)
-    # Settings of one host override those of several, in whatever order they are written.
+    # Settings of one host override those of several hosts, in whatever order they are written.
     for name in (ALL_HOSTS, BACKGROUND_HOSTS, *network.hosts):
         for host in groups.get(name, [name]):
             if name in result:
@@ -87,7 +87,7 @@ def read_settings(
 
 
 def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[str, Any]:
-    """The settings of one host that are written."""
+    """The written settings of one host."""
     if isinstance(value, Scalar) and value.is_null:
         return {}
     known = {param.name: param for param in registry.host_settings}

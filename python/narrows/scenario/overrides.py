@@ -1,7 +1,7 @@
 """Changes from the command line: `--set path.forward.0.rate="5 Mbit/s"`, `--runs 3`, `--schemes a,b`.
 
-They change the scenario as written, before it is resolved, so they are checked like the file and a
-message names the option instead of a line.
+They change the scenario as written, before it is resolved, so they are checked like the file; a message names
+the option instead of a line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from narrows.text import did_you_mean
 #: The index of an item that does not exist yet.
 MORE = "+"
 MATRIX = "matrix"
-#: The keys whose own keys are addresses.
+#: Keys whose members have addresses as names.
 ADDRESSED = (MATRIX, "sweep")
 
 
@@ -30,13 +30,13 @@ class Override:
 
     @classmethod
     def from_object(cls, file: str) -> Override:
-        """From the argument of `--bpf`: one more scheme under test."""
+        """Creates it from the argument of `--bpf`: one more scheme under test."""
         quoted = file.replace("'", "''")
         return cls("--bpf", f"schemes.{MORE}", f"{{bpf: '{quoted}'}}")
 
     @classmethod
     def from_set(cls, argument: str) -> Override:
-        """From the argument of `--set`."""
+        """Creates it from the argument of `--set`."""
         path, separator, text = argument.partition("=")
         path = path.strip()
         if not separator or not path:
@@ -47,7 +47,7 @@ class Override:
 
 
 def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
-    """A copy of the tree with the changes made."""
+    """A copy of the tree with the changes applied."""
     result = tree.copy("")
     for override in overrides:
         value = parse_value(override.text, override.option, is_option=True)
@@ -58,7 +58,7 @@ def apply(tree: Mapping, overrides: list[Override]) -> Mapping:
 
 
 def place(tree: Mapping, path: str, value: Node, option: str) -> None:
-    """Writes one value at an address into the tree; `option` is what messages call it."""
+    """Writes one value at an address into the tree; `option` is its name in messages."""
     _place(tree, Override(option, path, ""), value)
 
 
@@ -69,7 +69,7 @@ def split_list(text: str) -> str:
 
 
 def _address(tree: Mapping, path: str) -> list[str]:
-    """The steps of an address. The keys of a matrix are addresses themselves, and have names for people."""
+    """The steps of an address. The keys of a matrix are addresses themselves, and have display names."""
     parts = path.split(".")
     if parts[0] not in ADDRESSED or len(parts) == 1:
         return parts
@@ -109,7 +109,7 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
             and isinstance(value, Sequence)
             and isinstance(old, Mapping)
         ):
-            # The values of a key that has a label.
+            # The values of a key with a label.
             old.entries["values"] = value.copy(old.mark.below("values"))
             return
         here.entries[last] = value.copy(path)
@@ -125,7 +125,7 @@ def _step(here: Node, part: str, walked: list[str], override: Override) -> Node:
     if isinstance(here, Mapping):
         if part not in here.entries:
             if part not in KEYS and len(walked) < 2:
-                # A key the file leaves out (such as transport) may be filled by the command line.
+                # The command line may set a key that the file omits (such as transport).
                 hint = did_you_mean(part, here.entries)
                 if hint:
                     raise UsageError(

@@ -1,8 +1,7 @@
 """The key `pairs`: each scheme of a list against each other one on the same network, and each alone.
 
 A list of n schemes makes n rows of one flow, n of two flows of one scheme, and one of two flows for each
-pair. Where the two flows differ in anything (when they start, which hosts they use), pairs are run in both
-orders.
+pair. If the two flows differ in anything (start times, hosts), pairs are run in both orders.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
     from narrows.scenario.flows import Flow
 
 KEY = "pairs"
-#: More make more rows than a matrix may have combinations.
+#: More schemes make more rows than a matrix may have combinations.
 MOST = 40
-#: Flows of a scenario that says nothing about them.
+#: The default flows of a scenario with pairs.
 DEFAULT_FLOWS = "2"
 
 
 def with_two_flows(tree: Mapping) -> Mapping:
-    """The key `flows` of a scenario with pairs: two flows that start together, unless it says otherwise."""
+    """The key `flows` of a scenario with pairs: two flows that start together by default."""
     mark = tree.mark.at("flows")
     count = {"count": Scalar(mark, DEFAULT_FLOWS)}
     return Mapping(mark, dict(count), {"count": mark})
@@ -58,7 +57,7 @@ def tests(
     first, second = tested
     pairs = [([scheme.label], [(first, scheme), *background]) for scheme in schemes]
     for number, scheme in enumerate(schemes):
-        # Two flows that differ in nothing make the same run in either order.
+        # Two flows without differences make the same run in either order.
         others = schemes[number:] if _alike(first, second) else schemes
         pairs += [
             ([scheme.label, other.label], [(first, scheme), (second, other), *background]) for other in others

@@ -1,4 +1,4 @@
-"""Values of parameters and choices from the registry: written text in, base units out."""
+"""Values of parameters and choices from the registry: from written text to base units."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
-#: Kinds whose values are lists of [time, value], with the kind of that value.
+#: Kinds whose values are lists of [time, value], each with the kind of the values.
 STEPS = {"rate_steps": "rate", "span_steps": "span"}
 
 
 @dataclass
 class Context:
-    """Circumstances of a value that is read."""
+    """The context of a value that is being read."""
 
     problems: Problems
-    #: Bandwidth-delay product in bytes at the place being read, when it is known.
+    #: Bandwidth-delay product in bytes at the current place, if it is known.
     bdp: Fraction | None = None
-    #: Why it is not known.
+    #: The reason if it is unknown.
     no_bdp: str = quantity.NO_BDP
-    #: Where the files are that the scenario names.
+    #: The files that the scenario names.
     files: Files = field(default_factory=Files)
-    #: True if files are models of schemes, and not traces.
+    #: True if files are models of schemes, not traces.
     models: bool = False
 
     def quiet(self) -> Context:
-        """The same without reporting problems."""
+        """The same context without reporting problems."""
         return replace(self, problems=Problems())
 
 
@@ -74,7 +74,7 @@ def _counts(value: Node, param: Param, context: Context) -> list[int] | None:
 
 
 def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | None:
-    """A list of [time, value] whose times rise."""
+    """A list of [time, value] with increasing times."""
     problems = context.problems
     if not isinstance(value, Sequence) or not value.items:
         raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
@@ -148,7 +148,7 @@ def read_params(
     context: Context,
     ignore: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """All parameters of something from the registry: those written, and the defaults of the rest."""
+    """All parameters of an entry of the registry: the written ones, and the defaults of the others."""
     known = {param.name: param for param in params}
     values: dict[str, Any] = {}
     for key, mark, value in given:
@@ -181,10 +181,10 @@ def read_entry(
     *,
     any_shorthand: bool = False,
 ) -> dict[str, Any] | None:
-    """Something from a family of the registry: `unlimited`, `{droptail: 75 kB}`, ....
+    """An entry of a family of the registry: `unlimited`, `{droptail: 75 kB}`, ....
 
-    With `any_shorthand` a bare quantity is taken too (`rate: 12 Mbit/s`): by the first member of the
-    family whose shorthand can hold it.
+    With `any_shorthand` a bare quantity is accepted too (`rate: 12 Mbit/s`): for the first member of the
+    family whose short form accepts it.
     """
     with context.problems.note():
         if isinstance(value, Mapping):
@@ -207,7 +207,9 @@ def read_entry(
 
 
 def entry_from(value: Node, entry: Entry, context: Context) -> dict[str, Any] | None:
-    """The parameters of one named entry, given by name or as one quantity that finds its parameter."""
+    """The parameters of one named entry, given by name or as one quantity whose unit selects the
+    parameter.
+    """
     if isinstance(value, Scalar) and value.is_null:
         value = Mapping(value.mark)
     if isinstance(value, Mapping):
@@ -241,7 +243,7 @@ def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> 
 
 
 def _fitting(value: Scalar, candidates: list[Param]) -> Param:
-    """The first parameter whose kind can hold the quantity as written."""
+    """The first parameter whose kind accepts the quantity as written."""
     plain = [param for param in candidates if param.kind not in (*_WITH_UNIT, "ratio")]
     try:
         parsed = quantity.parse(value.text, candidates[0].kind)
@@ -249,7 +251,7 @@ def _fitting(value: Scalar, candidates: list[Param]) -> Param:
         if plain:
             return plain[0]
         kinds = [param.kind for param in candidates]
-        # All that could be meant, such as bytes and packets of a queue.
+        # All candidates, such as bytes and packets of a queue.
         said = error.of_kinds(kinds) if isinstance(error, NoUnitError) and len(kinds) > 1 else error
         raise Wrong(value.mark, str(said)) from None
     for param in candidates:
@@ -260,7 +262,7 @@ def _fitting(value: Scalar, candidates: list[Param]) -> Param:
 
 
 def _shorthands(family: dict[str, Entry]) -> list[tuple[Entry, Param]]:
-    """The entries of a family that take one quantity, with the parameters that it can be."""
+    """The entries of a family that accept one quantity, with the parameters that it can set."""
     return [
         (entry, param)
         for entry in family.values()
@@ -270,7 +272,7 @@ def _shorthands(family: dict[str, Entry]) -> list[tuple[Entry, Param]]:
 
 
 def _for_quantity(value: Scalar, family: dict[str, Entry], what: str) -> Entry:
-    """The entry that a bare quantity is short for."""
+    """The entry for which a bare quantity is the short form."""
     known = _shorthands(family)
     if not known:
         raise Wrong(value.mark, f"must name a {what}: {any_of(family)}")
@@ -286,7 +288,7 @@ def _for_quantity(value: Scalar, family: dict[str, Entry], what: str) -> Entry:
 
 
 def _suggest_entry(value: Scalar, family: dict[str, Entry]) -> str:
-    """A bare amount where a queue belongs: show how to write it."""
+    """For a bare amount in place of a queue: suggests the correct form."""
     try:
         parsed = quantity.parse(value.text)
     except QuantityError:

@@ -1,8 +1,8 @@
-"""Prefixes of the names of schemes that are not ours, and the name of the one that is none."""
+"""Prefixes of the names of schemes that are not ours, and the name of datagrams without a scheme."""
 
-#: The kernel's schemes are named by this prefix and the kernel's own name.
+#: The prefix of the kernel's schemes, followed by the kernel's name.
 KERNEL_PREFIX = "linux:"
-#: Our programs for the kernel, and those in object files, are named by this prefix.
+#: The prefix of our programs for the kernel, and of those in object files.
 BPF_PREFIX = "bpf:"
 #: The scheme of datagrams that no congestion control governs.
 UDP = "udp"

@@ -1,4 +1,4 @@
-"""Collects the problems of a scenario, so that one run of the program reports them all."""
+"""Collects the problems of a scenario, so that one run of the program reports all of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MOST_PROBLEMS = 20
 
 
 class Wrong(Exception):  # noqa: N818 - found in what a user has written, and noted
-    """A value that can't be read: where it is written, and what is wrong with it."""
+    """A value that can't be read: its position, and the problem."""
 
     def __init__(self, mark: Mark, text: str, *, is_of_file: bool = False) -> None:
         super().__init__(text)
         self.mark = mark
         self.text = text
-        #: True if not the value is wrong but the file that it names.
+        #: True if the problem is in the file that the value names.
         self.is_of_file = is_of_file
 
 
@@ -43,7 +43,7 @@ class Problems:
         self.found: list[Problem] = []
 
     def add(self, mark: Mark, text: str, *, is_of_file: bool = False) -> None:
-        """Notes a problem with what was written there, or with the file that is named there."""
+        """Notes a problem of the value at this position, or of the file that it names."""
         position, key = str(mark), mark.path
         # An option such as `--set path.forward.0.rate` or `--runs` already names the key.
         named = position.endswith(f" {key}") or position == f"--{key.rpartition('.')[2]}"
@@ -67,20 +67,22 @@ class Problems:
                 self.unknown_key(mark, key, known)
 
     def section(self, value: Node, known: Iterable[str], example: str) -> Mapping:
-        """A mapping with some of the known keys; notes the others. Raises `Wrong` if it is none."""
+        """A mapping with some of the known keys; notes the others. Raises `Wrong` if the value is not a
+        mapping.
+        """
         mapping = mapping_of(value, f"{{{example}}}")
         for _ in self.known_keys(mapping, known):
             pass
         return mapping
 
     def expect_mapping(self, value: Node, example: str) -> Mapping | None:
-        """The value as a mapping, or a problem."""
+        """The value as a mapping; raises `Wrong` with an example if it is not one."""
         with self.note():
             return mapping_of(value, example)
         return None
 
     def raise_if_any(self) -> None:
-        """Ends the reading of the scenario when something is wrong in it."""
+        """Ends the reading of the scenario if it has problems."""
         if self.found:
             unique = list(dict.fromkeys(self.found))
             raise ScenarioError(unique[:MOST_PROBLEMS])
@@ -94,7 +96,7 @@ def unknown_key(mark: Mark, key: str, known: Iterable[str]) -> Wrong:
 
 
 def mapping_of(value: Node, example: str) -> Mapping:
-    """The value as a mapping; raises `Wrong` if it is none."""
+    """The value as a mapping; raises `Wrong` if it is not one."""
     if not isinstance(value, Mapping):
         raise Wrong(value.mark, f"must be keys with values, such as {example}")
     return value

@@ -1,8 +1,8 @@
 """Quantities with units: `12 Mbit/s`, `20 ms`, `150 kB`, `100 packets`, `1.5 bdp`, `0.1 %`.
 
-k, M and G are powers of 1000, Ki, Mi and Gi powers of 1024; `bit` and `B` (byte) are never mixed up,
-because the unit is always written. Arithmetic is exact (fractions); results are whole numbers of
-base units: bit/s, ns, bytes, packets.
+k, M and G are powers of 1000, Ki, Mi and Gi powers of 1024; `bit` and `B` (byte) cannot be confused, because
+the unit is always written. Arithmetic is exact (fractions); results are whole numbers of base units: bit/s,
+ns, bytes, packets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from narrows.text import any_of, did_you_mean, shorten
 LARGEST = 2**63 - 1
 
 
-#: Why an amount in bdp can't be known.
+#: Why an amount in bdp is unknown.
 NO_BDP = "needs a constant bottleneck rate in this direction and a delay on the path"
 
 
@@ -56,14 +56,14 @@ def _units() -> dict[str, tuple[str, Fraction]]:
 
 #: The units in our spelling.
 UNITS = _units()
-#: The same with the spellings of other tools.
+#: The units in the spellings of other tools as well.
 SPELLINGS = UNITS | {other: UNITS[ours] for other, ours in HABITS["units"].items()}
 #: A value of each kind in words, for messages.
 EXAMPLES: dict[str, str] = tomllib.loads(
     Path(__file__).with_name("quantity.toml").read_text(encoding="utf-8")
 )["examples"]
 
-#: More than the largest value in its smallest unit has.
+#: More digits than the largest value has in its smallest unit.
 MOST_DIGITS = 60
 _UNIT_OF_KIND = {"rate": "Mbit/s", "span": "ms", "bytes": "kB", "packets": "packets", "ratio": "%"}
 _PATTERN = re.compile(
@@ -74,13 +74,13 @@ _PATTERN = re.compile(
 
 
 def parse(text: str, wanted: str | None = None) -> Quantity:
-    """Reads a number with its unit; `wanted` is the kind that would be right here, for messages."""
+    """Reads a number with its unit; `wanted` is the expected kind, for messages."""
     match = _PATTERN.fullmatch(text.strip())
     what = EXAMPLES.get(wanted or "", "a number with a unit such as 20 ms")
     if match is None:
         raise QuantityError(f'"{shorten(text)}" is not {what}')
     number, unit = match["number"], match["unit"]
-    # Beyond any value that fits, and costly to compute with.
+    # Beyond any value that fits, and expensive to compute with.
     if len(match["digits"]) > MOST_DIGITS:
         raise QuantityError(f"{shorten(text)} has more than {MOST_DIGITS} digits")
     if len((match["exponent"] or "").lstrip("+-0")) > 2:
@@ -97,7 +97,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
 
 
 class NoUnitError(QuantityError):
-    """A number without a unit where one is needed."""
+    """A number without its required unit."""
 
     def __init__(self, text: str, number: str, wanted: str | None) -> None:
         self.text = text
@@ -106,8 +106,8 @@ class NoUnitError(QuantityError):
         super().__init__(f"{shorten(text)} has no unit; write {what}{_examples(number, wanted)}")
 
     def of_kinds(self, kinds: list[str]) -> QuantityError:
-        """The same where several kinds of quantities can be written."""
-        # The capacity of a queue, which may be given in packets or bytes, is often one of these.
+        """The error message if several kinds of quantities are possible."""
+        # The capacity of a queue, in packets or bytes, is often one of these.
         queue = (
             [f"{self.number} bdp"] if {"bytes", "packets"} <= {*kinds} and Fraction(self.number) < 10 else []
         )
@@ -116,7 +116,7 @@ class NoUnitError(QuantityError):
 
 
 def _examples(number: str, wanted: str | None) -> str:
-    """Meanings that a number without a unit might have: of a share, each way of reading it."""
+    """Possible meanings of a number without a unit; for a share, each interpretation."""
     value = Fraction(number)
     if wanted != "ratio" or not 0 < value < 1:
         return f", for example {any_of(_meanings(number, wanted or 'span'))}"
@@ -125,10 +125,10 @@ def _examples(number: str, wanted: str | None) -> str:
 
 
 def _meanings(number: str, kind: str) -> list[str]:
-    """Quantities of a kind that someone may have meant by a number alone, the likely one first."""
+    """Quantities of a kind that a bare number may mean, the likely one first."""
     value = Fraction(number)
     if kind == "span" and value >= 0:
-        # In seconds or in milliseconds, in units that suit the size.
+        # As seconds or as milliseconds, in suitable units.
         meant = [value * 10**9, value * 10**6]
         return [show("span", int(fraction)) for fraction in meant if fraction.denominator == 1] or [
             f"{number} ms"
@@ -141,7 +141,7 @@ def _meanings(number: str, kind: str) -> list[str]:
 
 
 def _plain(value: Fraction) -> str:
-    """A number as people write it."""
+    """A number in ordinary notation."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.6g}"
 
 
@@ -151,7 +151,7 @@ def _part(share: Fraction) -> str:
 
 
 def whole(value: Fraction, kind: str, text: str) -> int:
-    """The value as a whole number of base units, or a clear refusal."""
+    """The value as a whole number of base units; raises a clear error otherwise."""
     if value < 0:
         raise QuantityError(f"{shorten(text)} is negative; it must be 0 or more")
     if value.denominator != 1:
@@ -163,14 +163,14 @@ def whole(value: Fraction, kind: str, text: str) -> int:
 
 
 def fits(quantity: Quantity, kind: str) -> bool:
-    """True if a parameter of that kind can hold the quantity."""
+    """True if a parameter of that kind accepts the quantity."""
     return quantity.kind == kind or (quantity.kind == "bdp" and kind == "bytes")
 
 
 def convert(quantity: Quantity, kind: str, bdp: Fraction | None, no_bdp: str = NO_BDP) -> int | float:
     """The quantity in base units of `kind`; `bdp` is the bandwidth-delay product in bytes.
 
-    `no_bdp` says why it is not known, if it is not.
+    `no_bdp` is the reason if it is unknown.
     """
     if not fits(quantity, kind):
         raise QuantityError(f"{shorten(quantity.text)} is not {EXAMPLES.get(kind, 'a ' + kind)}")
@@ -186,7 +186,7 @@ def convert(quantity: Quantity, kind: str, bdp: Fraction | None, no_bdp: str = N
 
 
 def show(kind: str, value: Any) -> str:
-    """A value in base units as people write it: 12000000 of kind rate is `12 Mbit/s`."""
+    """A value in base units in readable form: 12000000 of kind rate is `12 Mbit/s`."""
     if value is None:
         return "none"
     if kind == "flag":

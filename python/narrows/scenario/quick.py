@@ -1,5 +1,6 @@
-"""Paths in a few words, as on the command line: `--rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp"`, and the
-scenario that they describe."""
+"""Short descriptions of paths, as on the command line: `--rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp"`,
+and the resulting scenario.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, pa
 
 #: The order of elements in a path: queue and rate first, then the delay, then the loss.
 _ORDER = ("rate", "queue", "delay", "loss")
-#: The queue that an amount alone is the size of.
+#: The queue for a bare amount.
 _PLAIN_QUEUE = "droptail"
 #: Defaults of a scenario without a file.
 _DEFAULTS = {"schemes": "[cubic]", "duration": "30 s"}
 _EXAMPLE = 'narrows run --rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp" --schemes cubic,bbr1'
-#: Lines are wrapped nowhere.
+#: Lines are never wrapped.
 _WIDE = 1_000_000
 
 
 @dataclass(frozen=True)
 class QuickPath:
-    """A path as options describe it; `trace` is a file, in the place of a rate."""
+    """A path described by options; `trace` is a file, in place of a rate."""
 
     rate: str | None = None
     delay: str | None = None
@@ -42,7 +43,7 @@ class QuickPath:
         return any(getattr(self, name) is not None for name in (*_ORDER, "trace"))
 
     def elements(self) -> list[Mapping]:
-        """The elements of the path, in their order."""
+        """The elements of the path, in order."""
         entries = {
             name: option_value(text, f"--{name}")
             for name in _ORDER
@@ -62,7 +63,8 @@ class QuickPath:
 
 def quick_scenario(path: QuickPath, changes: list[Override]) -> Loaded:
     """The scenario of a path over which every scheme sends one flow, with changes from the command line; its
-    text spells out the options."""
+    text spells out the options.
+    """
     mark = Mark("the options")
     if not path:
         raise UsageError(
@@ -106,8 +108,9 @@ def read_queue(text: str, mark: Mark) -> Node:
 
 
 def in_order(entries: dict[str, Node]) -> list[Mapping]:
-    """Elements from what is said of each: queue and rate first, then the delay, then the loss, then the rest
-    in the order given."""
+    """Sorts elements: queue and rate first, then the delay, then the loss, then the rest in the
+    order given.
+    """
 
     def element(*keys: str) -> Mapping:
         marks = {key: entries[key].mark for key in keys}
@@ -124,7 +127,7 @@ def in_order(entries: dict[str, Node]) -> list[Mapping]:
 
 
 def text_of(tree: Mapping) -> str:
-    """A scenario as YAML, an element of a path in each line."""
+    """A scenario as YAML, with an element of a path per line."""
     return "".join(f"{key}:{_block(value, 1)}\n" for key, value in tree.entries.items())
 
 
@@ -146,8 +149,9 @@ def _flow(value: Node) -> str:
 
 
 def _word(text: str, quoted: bool = True) -> str:
-    """A word as it can stand inside of braces; numbers and flags stay what they are unless they were
-    `quoted`."""
+    """A word in a form that is valid inside braces; numbers and flags keep their meaning unless they were
+    `quoted`.
+    """
     plain = Scalar(Mark(""), text)
     if not quoted and (plain.is_null or plain.flag is not None or plain.number is not None):
         return text

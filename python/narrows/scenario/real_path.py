@@ -1,4 +1,4 @@
-"""The key `real_path`: the other host of runs with `where: hosts`, and how the two ends are joined.
+"""The key `real_path`: the other host of runs with `where: hosts`, and the connection of the two ends.
 
 The network between them is unknown. The key `path` describes the path of the other planes: it is read, so
 that its mistakes are reported, but not applied.
@@ -19,23 +19,23 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
 KEY = "real_path"
-#: The value of `where` that it belongs to.
+#: The corresponding value of `where`.
 WHERE = "hosts"
-#: The machines: the one that runs the campaign, or the other one.
+#: The machines: the one that runs the campaign, and the other one.
 LOCAL, REMOTE = "here", "there"
 BOTH, AUTO = "both", "auto"
 #: A reaction to the loss of the other host.
 STOP = "stop"
-#: The kind of the elements of a network of which nothing is known.
+#: The kind of the elements of an unknown network.
 KIND = "real"
-#: As many as leave the agent a port to ask from, and rounded.
+#: A rounded number that leaves the agent a source port.
 MOST_PORTS = 60
-#: Keys that bear on the course of a campaign, and not on its results.
+#: Keys that affect the course of a campaign, but not its results.
 NOT_OF_RESULTS = ("retries", "vanished")
 _EXAMPLE = "{other: user@host}"
 #: The keys in it.
 PARAMS = {name: key.param for name, key in REAL_PATH.items() if key.param}
-#: Ports that are looked at unless others are named.
+#: The ports that are examined by default.
 PORTS = tuple(PARAMS["ports"].default)
 
 
@@ -46,14 +46,14 @@ def is_wanted(tree: Mapping) -> bool:
 
 
 def asks_for_both(tree: Mapping) -> bool:
-    """True if every scheme is to be run in both directions."""
+    """True if every scheme must run in both directions."""
     written = tree.entries.get(KEY)
     sender = written.entries.get("sender") if isinstance(written, Mapping) else None
     return is_wanted(tree) and isinstance(sender, Scalar) and sender.text == BOTH
 
 
 def both_directions() -> tuple[str, list[Node]]:
-    """The axis of a matrix that `sender: both` is short for."""
+    """The matrix axis for which `sender: both` is short."""
     mark = Mark(f"{KEY}.sender", path=f"{KEY}.sender")
     return f"{KEY}.sender", [Scalar(mark, LOCAL), Scalar(mark, REMOTE)]
 
@@ -82,7 +82,7 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
 
 
 def _check_bare(written: Node, entry: dict[str, Any], problems: Problems) -> None:
-    """Refuses what only a tunnel can do."""
+    """Refuses settings that require a tunnel."""
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
         if entry[key] != PARAMS[key].default:
@@ -123,7 +123,7 @@ def _ports(value: Node) -> list[int]:
 
 
 def ports_of(text: str) -> tuple[int, ...]:
-    """`443,5000-5003` as numbers, in the order given; `ValueError` with a clause that says what is wrong."""
+    """`443,5000-5003` as numbers, in the order given; `ValueError` with a clause that states the mistake."""
     result: dict[int, None] = {}
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -150,7 +150,7 @@ def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
 
 
 def network_json(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
-    """The network of cells: which machine is at either end, and nothing of what is between them."""
+    """The network of cells: the machine at either end, without anything between them."""
     other = str(entry["other"])
     ends = (LOCAL, other) if entry["sender"] == LOCAL else (other, LOCAL)
     named = network.to_json([]).get("hosts")
@@ -168,8 +168,8 @@ def sender_is_local(cell: dict[str, Any]) -> bool:
 
 
 def check(tree: Mapping, network: Network, entry: dict[str, Any], problems: Problems) -> None:
-    """Refuses what other planes can do and a real path cannot."""
-    # Noise is of simulated hosts, and says nothing here.
+    """Refuses settings that other planes support and a real path does not."""
+    # Noise applies to simulated hosts, and has no effect here.
     made = [settings.keys() - {"noise"} for settings in network.settings.values()]
     if entry["tunnel"] == "off" and any(made):
         key = "network" if "network" in tree.entries else "hosts"
@@ -205,7 +205,7 @@ def check_axis(key: str) -> str | None:
 
 
 def named_host(text: str) -> str:
-    """The argument of `--host`, quoted as YAML takes it."""
+    """The argument of `--host`, quoted for YAML."""
     if not text.strip():
         raise UsageError("--host takes a host as ssh does, such as user@host")
     quoted = text.replace("'", "''")

@@ -34,7 +34,7 @@ def markdown(registry: Registry) -> str:
 
 
 def fill_template(template: Path, parts: dict[str, str]) -> str:
-    """A page from its template, in which a line `@NAME@` stands for each part."""
+    """A page from its template, in which a line `@NAME@` is replaced by each part."""
     text = template.read_text(encoding="utf-8")
     return re.sub(r"^@([a-z]+)@$", lambda match: parts[match[1]].strip(), text, flags=re.MULTILINE)
 
@@ -120,5 +120,5 @@ def allowed_values(param: Param) -> str:
 
 
 def cell(text: str) -> str:
-    """Text as it can stand in a table."""
+    """Text in a form that is safe inside a table."""
     return text.replace("|", "\\|")

@@ -55,28 +55,29 @@ class Entry:
     source: str
     params: tuple[Param, ...]
     shorthand: tuple[str, ...]
-    #: Of traffic: whether it sends datagrams, which no congestion control governs.
+    #: For traffic: whether it sends datagrams, which no congestion control governs.
     datagram: bool = False
-    #: Of traffic: whether a flow may have several connections of the kind.
+    #: For traffic: whether a flow may have several connections of the kind.
     parallel: bool = True
-    #: Of schemes: the text at the head of the source, as Markdown.
+    #: For schemes: the text at the head of the source, as Markdown.
     page: str = ""
-    #: Of schemes: settings of the transport that the scheme is defined with, as written in scenarios.
+    #: For schemes: transport settings in the scheme's definition, in the notation of scenarios.
     transport: dict[str, str] = field(default_factory=dict)
-    #: Of schemes: set-ups that others have used, by their names.
+    #: For schemes: configurations from other implementations, by name.
     profiles: dict[str, Profile] = field(default_factory=dict)
-    #: Of schemes: the ECN codepoint of their packets: none, classic or scalable.
+    #: For schemes: the ECN codepoint of their packets: none, classic or scalable.
     ecn: str = ""
-    #: Of schemes: whether it is both ends of a real-time flow, and no congestion control of our transport.
+    #: For schemes: whether it is both ends of a real-time flow, and not a congestion control of our
+    #: transport.
     media: bool = False
-    #: Of real-time schemes: whether it sends frames of an encoder; otherwise there is always more to send.
+    #: For real-time schemes: whether it sends frames of an encoder; otherwise it always has more to send.
     frames: bool = False
     #: For programs of the kernel: the native scheme with the same rules.
     native: str = ""
 
     @property
     def model(self) -> Param | None:
-        """Of schemes: the parameter that names the model without which there is nothing to run."""
+        """For schemes: the parameter that names the model, without which the scheme can't run."""
         return next((param for param in self.params if param.kind == "file" and param.required), None)
 
     def param(self, name: str) -> Param | None:
@@ -86,7 +87,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Registry:
-    """Everything the core offers, each family by name, in the order of the core's lists."""
+    """Everything that the core offers, each family by name, in the order of the core's lists."""
 
     schemes: dict[str, Entry]
     queues: dict[str, Entry]
@@ -99,26 +100,26 @@ class Registry:
     traffic: dict[str, Entry]
     #: Settings of a host.
     host_settings: tuple[Param, ...]
-    #: The core's objection to an element as a whole (parameters may be right one by one and wrong
-    #: together), given the contents of the files that it names; None if nothing.
+    #: The core's objection to an element as a whole (parameters may be valid one by one and invalid
+    #: together), given the contents of the files that it names; None if it has none.
     refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
     bpf: dict[str, Entry] = field(default_factory=dict)
-    #: The core's objection to a scheme with these parameters, given the contents of the files that they
-    #: name; None if nothing.
+    #: The core's objection to a scheme with these parameters, given the contents of the files that they name;
+    #: None if it has none.
     scheme_refusal: Callable[[str, dict[str, Any], dict[str, bytes]], str | None] = field(
         default=lambda _name, _params, _files: None
     )
     #: The name of the congestion control in the content of a BPF object file; raises `ValueError`
     #: with one sentence if there is none.
     object_name: Callable[[bytes], str] = field(default=lambda _content: "my_cc")
-    #: The bounds of each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`,
-    #: why it must not be simulated, or None.
+    #: The bounds of each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`, the
+    #: reason why it must not be simulated, or None.
     bounds: Callable[[str], dict[str, Any]] = field(default=lambda _cell: {"flows": [], "refusal": None})
 
 
 def parse(text: str) -> Registry:
-    """Reads the registry as the core prints it."""
+    """Reads the registry in the core's format."""
     document = json.loads(text)
 
     def family(name: str) -> dict[str, Entry]:
@@ -167,7 +168,7 @@ def load() -> Registry:
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
     """The metrics of a run, by name."""
-    # Not before: lists of schemes and elements do without.
+    # Imported late: lists of schemes and elements do not need it.
     from narrows import _native
     from narrows.documents.data import from_data
     from narrows.documents.results import Metric
@@ -187,7 +188,7 @@ def _entry(item: dict[str, Any]) -> Entry:
 
 
 def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:
-    """The settings of the transport that a scheme is defined with, as scenarios write them."""
+    """The transport settings in a scheme's definition, in the notation of scenarios."""
     kinds = {param.name: param.kind for param in transport}
 
     def shown(name: str, text: str) -> str:

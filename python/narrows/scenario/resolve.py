@@ -59,11 +59,11 @@ def resolve(
     is_point: bool = False,
     is_combination: bool = False,
 ) -> Scenario:
-    """Resolves a written scenario, or raises `ScenarioError` with everything that is wrong.
+    """Resolves a written scenario, or raises `ScenarioError` with all of its errors.
 
-    Files that it names are relative to the folder `base`. At a point of a space that is explored
-    (`is_point`), values that can't work together are a result like others, and only warned of; in a
-    combination of a matrix (`is_combination`) amounts in bdp are, which suit others of them.
+    Files that it names are relative to the folder `base`. At a point of a parameter space (`is_point`),
+    contradictory values are a result like others, and cause only a warning; in a combination of a matrix
+    (`is_combination`) this applies to amounts in bdp, which may fit other combinations.
     """
     if SWEEP in tree.entries:
         raise IsSweep([Problem(str(tree.key_marks[SWEEP]), SWEEP, "is run by narrows sweep run")])
@@ -141,7 +141,7 @@ def resolve(
         where=values["where"],
         topology=topology,
         network=real_path.network_json(network, between) if between else network.to_json(flows.pairs),
-        # Nobody knows what it is between two hosts, and the path of other planes says nothing about it.
+        # Between two hosts it is unknown, and the path of other planes does not determine it.
         base_rtt_ns=0 if between else network.rtt_ns(flows.pairs[0]),
         schemes=rows,
         duration_ns=duration,
@@ -189,7 +189,7 @@ def _flows(
 
 
 def _elements(network: Network, flows: Flows, registry: Registry, files: Files, problems: Problems) -> None:
-    """Reads the elements of all links; amounts in bdp need the routes of the flows."""
+    """Reads the elements of all links; amounts in bdp depend on the routes of the flows."""
     plain = network.kind == "dumbbell"
     bdps = network.bdps(network.pairs if plain else flows.pairs)
     for link, (bdp, why) in zip(network.links, bdps, strict=True):
@@ -197,7 +197,7 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
     same_names(network.links, problems)
     for link in network.links:
         link.mirror()
-    # A wrong rate or delay leaves the bdp unknown; telling that too would only confuse.
+    # A wrong rate or delay makes the bdp unknown; reporting that as well would only confuse.
     places = ("path.", "topology.", "network.")
     others = [
         problem
@@ -286,7 +286,7 @@ def _check_extra_rtt(
 def _rows(
     schemes: list[Scheme], flows: Flows, tree: Mapping, network: Network, problems: Problems
 ) -> list[SchemeRow]:
-    """The rows of the results: every scheme under test with all flows, or the one mix that is written."""
+    """The rows of the results: every scheme under test with all flows, or the written mix."""
     if not flows.items:
         return []
     if pairs.KEY in tree.entries:
@@ -321,7 +321,9 @@ def _list_rows(
     mark: Mark,
     problems: Problems,
 ) -> list[SchemeRow]:
-    """Rows of the labels of their schemes, those of the flows of a pair, and the flows with their schemes."""
+    """Rows given by the labels of their schemes, those of the flows of a pair, and the flows with their
+    schemes.
+    """
     rows: list[SchemeRow] = []
     slugs = Slugs()
     for labels, pair, used in pairs:
@@ -331,8 +333,8 @@ def _list_rows(
         label = " + ".join(labels)
         if not any(problem.key.startswith(f"{mark.path}.") for problem in problems.found):
             with problems.note():
-                # Names of files and values of parameters may be part of it; a problem of one of them
-                # has been noted at its place.
+                # Names of files and values of parameters may be part of a label; their problems have been
+                # noted already.
                 check_visible(mark, label)
         slug = slugs.add("+".join(slug_of(text) for text in labels))
         listed = [flow.to_json(number, scheme, network) for number, (flow, scheme) in enumerate(used, 1)]
@@ -341,8 +343,9 @@ def _list_rows(
 
 
 def _check_special(scheme: Scheme, flow: Flow, problems: Problems) -> None:
-    """A real-time scheme is the application as well: it has nothing to carry, and one connection. A program
-    does whatever it does."""
+    """A real-time scheme is also the application: it carries no other traffic over its only connection. A
+    program defines its own traffic.
+    """
     ours = {"connections": "one connection", "traffic": "no traffic but its own media"}
     whose = dict.fromkeys(("connections", "traffic", "dscp"), "what it sends from its own program")
     known = whose if scheme.program else ours
@@ -357,7 +360,7 @@ def _check_special(scheme: Scheme, flow: Flow, problems: Problems) -> None:
 def _transport(
     tree: Mapping, registry: Registry, problems: Problems
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All settings of the transport, and those of them that are written."""
+    """All settings of the transport, and the written ones."""
     value: Node = tree.entries.get("transport", Mapping(Mark("", path="transport")))
     mapping = problems.expect_mapping(value, KEYS["transport"].example)
     if mapping is None:

@@ -1,4 +1,4 @@
-"""The ways of packets through a network whose links are known with their fixed delays."""
+"""The routes of packets through a network whose links have known fixed delays."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ Pair = tuple[str, str]
 
 
 class Routes:
-    """Routes from host to host, each found once: the one that is given, or else the one with the least fixed
-    delay; among equals that with the fewest links; among equals the first by the names of its nodes. Packets
-    do not pass through other hosts."""
+    """Routes from host to host, each computed once: the given one, or else the one with the least fixed
+    delay; among equals the one with the fewest links; among these the first by the names of its nodes.
+    Packets do not pass through other hosts.
+    """
 
     def __init__(self, links: Iterable[Link], hosts: Container[str], given: dict[Pair, list[Link]]) -> None:
         self._given = given
         self._hosts = hosts
-        #: Links out of a node: to routers, and by the host to which they lead.
+        #: Links out of a node: to routers, and by destination host.
         self._onward: dict[str, list[Link]] = defaultdict(list)
         self._last: dict[Pair, list[Link]] = defaultdict(list)
-        #: Links by the node to which they lead.
+        #: Links by destination node.
         self._inward: dict[str, list[Link]] = defaultdict(list)
         for link in links:
             if link.target in hosts:
@@ -42,7 +43,7 @@ class Routes:
         return self._found[pair]
 
     def _search(self, origin: str, target: str) -> list[Link] | None:
-        # Names come before links: equal routes are distinguished before links would be compared.
+        # Names precede links: equal routes are distinguished before links would be compared.
         queue: list[tuple[int, int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]]
         queue = [(0, 0, (origin,), (), ())]
         done: set[str] = set()
@@ -69,7 +70,7 @@ class Routes:
         return None
 
     def reachable_from(self, host: str) -> set[str]:
-        """All nodes to which packets of this host find a way, itself among them."""
+        """All nodes that packets of this host can reach, including itself."""
         texts = {host} | {target for origin, target in self._given if origin == host}
         routers = [host]
         last: dict[str, list[str]] = defaultdict(list)
@@ -84,12 +85,12 @@ class Routes:
         return texts
 
     def reaching(self, host: str) -> set[str]:
-        """All nodes from which packets find a way to this host, itself among them."""
+        """All nodes from which packets can reach this host, including itself."""
         texts = {host} | {origin for origin, target in self._given if target == host}
         routers = [host]
         while routers:
             new = {link.origin for link in self._inward[routers.pop()]} - texts
             texts |= new
-            # A host sends, but does not pass on.
+            # A host sends, but does not forward.
             routers.extend(node for node in new if node not in self._hosts)
         return texts

@@ -29,7 +29,7 @@ _WORDS = {"$dscp": list(dscp.NAMES), "$measures": list(dict.fromkeys([*expect.OF
 
 
 def schema_text(registry: Registry) -> str:
-    """The schema as it is committed and printed."""
+    """The schema in its committed and printed form."""
     return json.dumps(schema(registry), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -61,7 +61,7 @@ def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
 
 
 def _fill(part: Any, registry: Registry) -> Any:
-    """A part of `format.yaml` with what the registry and the reader know."""
+    """A part of `format.yaml`, completed from the registry and the reader."""
     if isinstance(part, list):
         return [_fill(item, registry) for item in part]
     if not isinstance(part, dict):
@@ -85,9 +85,9 @@ def _key(key: Key, registry: Registry) -> Schema:
 
 
 def key_schema(key: Key) -> Schema:
-    """The value of a key, described; of a key without a schema by its parameter."""
+    """The described value of a key; for a key without a schema by its parameter."""
     content = key.schema if key.schema or key.param is None else _param(key.param)
-    if "$ref" in content:  # draft-07 ignores the siblings of a reference
+    if "$ref" in content:  # draft-07 ignores the siblings of a reference.
         content = {"allOf": [content]}
     return {"description": key.doc, **content}
 
@@ -129,7 +129,7 @@ def _param(param: Param) -> Schema:
 
 
 def _default(param: Param) -> Schema:
-    """The value that a parameter has if it is not written, as it would be written."""
+    """The default of a parameter, in written form."""
     if param.default is None or param.kind in ("file", *STEPS):
         return {}
     written = show(param.kind, param.default) if param.kind in ("rate", "span", "bytes", "packets") else None
@@ -169,7 +169,7 @@ def _params(params: tuple[Param, ...]) -> Schema:
 
 
 def _short(params: Iterable[Param]) -> dict[str, Schema]:
-    """The schemas of a value that one of several parameters may take, by the types of the value."""
+    """The schemas of a value that one of several parameters accepts, by value type."""
     short: dict[str, Schema] = {}
     kinds = []
     for param in params:
@@ -188,7 +188,7 @@ def _short(params: Iterable[Param]) -> dict[str, Schema]:
     return short
 
 
-# -- things of the registry ----------------------------------------------------------------------
+# -- entries of the registry --------------------------------------------------------------------
 
 
 def _entry(entry: Entry) -> Schema:
@@ -201,7 +201,7 @@ def _entry(entry: Entry) -> Schema:
 
 
 def _entries(family: dict[str, Entry], part: Schema) -> Schema:
-    """One thing of a family of the registry; a rate alone is constant."""
+    """An entry of a family of the registry; a bare rate is constant."""
     alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
     one = {**object_schema({name: _entry(entry) for name, entry in family.items()}), "minProperties": 1}
     word = "|".join(map(re.escape, alone))
@@ -232,7 +232,7 @@ def _element(registry: Registry) -> Schema:
 
 
 def _by_key(forms: dict[str, Schema], otherwise: Schema) -> list[Schema]:
-    """Forms of a mapping by the key that identifies each; the first one present counts."""
+    """Alternatives of a mapping by their identifying key; the first key that is present decides."""
     cases: list[Schema] = []
     before: list[Schema] = []
     for key, form in forms.items():
@@ -253,7 +253,7 @@ def _scheme_name(registry: Registry) -> Schema:
     }
 
 
-#: The name of a scheme that is a program: its manifest and the variant, or the path of a wrapper of Pantheon.
+#: The name of a scheme that is a program: its manifest and the variant, or the path of a Pantheon wrapper.
 _PROGRAM_NAME: Schema = {
     "type": "string",
     "pattern": "^pantheon:.|^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$",
@@ -269,7 +269,7 @@ _NAMED: Schema = {NAME: {"$ref": "#/definitions/ownName"}}
 
 
 def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
-    """Keys beside the parameters of a scheme."""
+    """Keys that may accompany the parameters of a scheme."""
     beside: Schema = dict(_NAMED)
     if entry.profiles:
         docs = "; ".join(f"{profile.name}: {profile.doc}" for profile in entry.profiles.values())

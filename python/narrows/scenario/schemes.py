@@ -18,16 +18,17 @@ from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
-#: The key that names an object file in the place of a scheme.
+#: The key that names an object file in place of a scheme.
 BPF_FILE = "bpf"
-#: The key that names the manifest of a program in the place of a scheme.
+#: The key that names a program's manifest in place of a scheme.
 PROGRAM = "program"
-#: Keys beside the parameters of a native scheme: the name of a set-up, and settings of the transport.
+#: Keys that accompany the parameters of a native scheme: the name of a profile, and settings of the
+#: transport.
 PROFILE, TRANSPORT = "profile", "transport"
-#: The key of the name that a scheme with these settings has in results.
+#: The key for the name of a configured scheme in results.
 NAME = "name"
 LONGEST_NAME = 40
-#: Settings of the bulk transport that real-time schemes take; these have their own transport.
+#: Settings of the bulk transport that real-time schemes accept; otherwise they have a separate transport.
 FOR_MEDIA = ("packet_size",)
 
 _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
@@ -35,22 +36,22 @@ _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
 
 @dataclass(frozen=True)
 class Scheme:
-    """A scheme with its parameters (defaults filled in), and the label it has in results."""
+    """A scheme with its parameters (defaults filled in), and its label in results."""
 
     name: str
     params: dict[str, Any]
     label: str
-    #: The object file that it comes from, as cells name files.
+    #: Its object file, in the form of cells.
     object: dict[str, str] | None = None
     #: Settings of the transport for its flows alone, in base units.
     transport: dict[str, Any] = field(default_factory=dict)
     #: Settings of its profile; those of the scenario override them.
     profile: dict[str, Any] = field(default_factory=dict)
-    #: Labels for when another model has the same name: with its folder, and with the hash of its content.
+    #: Labels in case another model has the same name: with its folder, and with the hash of its content.
     longer: tuple[str, ...] = ()
-    #: True if it makes the media that it sends, so that its flows carry no other traffic.
+    #: True if it generates the media that it sends, so that its flows carry no other traffic.
     media: bool = False
-    #: The program that is both ends of its flows, as cells have it.
+    #: The program that is both ends of its flows, in the form of cells.
     program: dict[str, Any] | None = None
 
 
@@ -107,7 +108,7 @@ def _scheme(
     values = read_params(given, params, name, context, ignore=beside)
     model = entry.model.name if entry and entry.model else None
     if model and (file := values[model]) and file["sha256"]:
-        # Whether the model is of the right kind, and whole, the core knows.
+        # The core checks whether the model has the right kind and is complete.
         content = {file["sha256"]: files.contents[file["sha256"]]}
         if refusal := registry.scheme_refusal(name, values, content):
             at = given.entries.get(model, name_value)
@@ -139,7 +140,7 @@ def _without_scheme(value: Mapping, registry: Registry) -> str:
 
 
 def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
-    """Refuses the name of a scheme that is not ours unless it may be one of the kernel's."""
+    """Refuses a scheme name that is not ours unless the kernel may have it."""
     if name == UDP:
         text = (
             "udp is for traffic of datagrams, such as {traffic: {cbr: 20 Mbit/s}}, which no scheme governs;"
@@ -178,7 +179,7 @@ def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -
     entry = registry.schemes.get(scheme.name)
     if entry is None:
         return scheme
-    # Others hold anyway, for every flow.
+    # The other settings apply to every flow anyway.
     known = {param.name for param in transport_of(entry, registry)} & {*entry.transport, *scheme.profile}
     general = {name: value for name, value in written.items() if name in known}
     return replace(scheme, transport={**scheme.profile, **general, **scheme.transport}, profile={})
@@ -223,7 +224,7 @@ def _with_default(param: Param, profile: Profile) -> Param:
 
 
 def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Profile | None:
-    """The set-up that is asked for by name."""
+    """The profile that is requested by name."""
     written = given.entries.get(PROFILE)
     if written is None:
         return None
@@ -245,7 +246,7 @@ def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Pr
 
 
 def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Problems) -> str | None:
-    """The name of the scheme in results, in place of its name and parameters."""
+    """The display name of the scheme in results, in place of its name and parameters."""
     written = given.entries.get(NAME)
     if written is None:
         return None
@@ -261,7 +262,7 @@ def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Proble
 def _read_transport(
     given: Mapping, entry: Entry | None, registry: Registry, problems: Problems
 ) -> dict[str, Any]:
-    """Settings of the transport that hold for this scheme only; those that are written."""
+    """The written transport settings for this scheme only."""
     written = given.entries.get(TRANSPORT)
     if written is None:
         return {}
@@ -280,7 +281,7 @@ def _read_transport(
 
 
 def check_settings(mapping: Mapping, values: dict[str, Any], problems: Problems) -> None:
-    """Refuses settings of the transport that are written together and can't be had together."""
+    """Refuses combinations of transport settings that exclude each other."""
     if values.get("sack") is not False:
         return
     for name, unset in (("acks_per_rtt", 0), ("sack_reach", 0), ("reliable", True)):
@@ -296,7 +297,9 @@ def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
 
 
 def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]) -> list[str]:
-    """The scheme with what is written beside it; longer ones are for when another model has the same name."""
+    """The scheme with its written settings; the longer labels are for when another model has the
+    same name.
+    """
     named = given.entries.get(model) if model else None
     words = _model_words(named.text, values[model]) if model and isinstance(named, Scalar) else ("",)
     labels = []
@@ -310,7 +313,7 @@ def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]
 
 
 def _model_words(text: str, file: dict[str, Any] | None) -> tuple[str, str, str]:
-    """Names of a model in a label: by its name, with its folder, with the hash of its content."""
+    """Variants of a model's name in a label: its name, with its folder, with the hash of its content."""
     path = PurePath(text)
     name = path.stem if "/" in text else text
     digest = (file or {}).get("sha256") or ""
@@ -325,7 +328,7 @@ def _label_parts(key: str, value: Node) -> list[str]:
 
 
 def _read_object(value: Mapping, registry: Registry, problems: Problems, files: Files) -> Scheme | None:
-    """A congestion control in an object file; it is called by the name inside."""
+    """A congestion control in an object file; the scheme has the name inside it."""
     for key, mark, _ in value:
         if key not in (BPF_FILE, NAME):
             text = f"a program in an object file has no parameters, so {shorten(key)} can't be set; remove it"
@@ -347,7 +350,9 @@ def _read_object(value: Mapping, registry: Registry, problems: Problems, files: 
 
 
 def _is_program(name: str) -> bool:
-    """True if a scheme is called `NAME:variant` and there is a program of that name, or `pantheon:PATH`."""
+    """True if a scheme has the form `NAME:variant` and a program of that name exists, or is
+    `pantheon:PATH`.
+    """
     if ":" not in name:
         return False
     from narrows.scenario.programs import store, wrapper
@@ -360,7 +365,7 @@ def _is_program(name: str) -> bool:
 
 
 def _read_program(value: Node, registry: Registry, problems: Problems, files: Files) -> Scheme:
-    """A program of others, by `NAME:variant` or by its manifest."""
+    """An external program, by `NAME:variant` or by its manifest."""
     from narrows.scenario.programs import scheme as programs
 
     # Paths on the command line are relative to the working directory.
@@ -414,7 +419,7 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
 
 
 def distinguish_models(schemes: list[Scheme]) -> list[Scheme]:
-    """The schemes, with longer labels where several models have one name."""
+    """The schemes, with longer labels if several models have the same name."""
     for step in range(2):
         models: dict[str, list[dict[str, Any]]] = {}
         for scheme in schemes:

@@ -28,8 +28,9 @@ def list_scenarios() -> list[Shipped]:
 
 
 def find(name: str) -> Path:
-    """The file of a scenario that is named by its path or, if it is shipped, by its name alone. A folder
-    of that name, such as that of an earlier campaign, is none."""
+    """The file of a scenario that is named by its path or, if it is shipped, by its bare name. A folder of
+    that name, such as that of an earlier campaign, does not count.
+    """
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or "/" in name or (path.exists() and not path.is_dir()):
         if not path.exists() or path.is_dir():

@@ -8,15 +8,16 @@ from collections.abc import Iterable
 
 LONGEST = 80
 _LONGEST_PART = 60
-#: More characters than this are not spelt out in a name.
+#: Longer texts are not spelt out in a name.
 _MOST_SPELT = 8
 _OTHERS = re.compile(r"[^a-z0-9.+]+")
 
 
 def slug_of(text: str) -> str:
-    """The text with everything but a-z, 0-9, `.`, `+` and `-` turned into dashes; it begins and ends with a
-    letter or a digit. A text without any of them (`日本`, `Δ`, `+`) is spelt by code points: `u65e5-u672c`.
-    Empty only for an empty text."""
+    """The text with everything but a-z, 0-9, `.`, `+` and `-` replaced by dashes; it begins and ends with a
+    letter or a digit. A text without any such character (`日本`, `Δ`, `+`) is spelt by code points:
+    `u65e5-u672c`. Empty only for an empty text.
+    """
     return _plain(text) or _plain(_decompose(text)) or _spelt(text)
 
 
@@ -25,7 +26,7 @@ def _plain(text: str) -> str:
 
 
 def _decompose(text: str) -> str:
-    """The text with letters in place of ligatures and other forms of them, and without accents."""
+    """The text with letters in place of ligatures and other compatibility forms, and without accents."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
 
@@ -36,15 +37,15 @@ def _spelt(text: str) -> str:
 
 
 class Slugs:
-    """Slugs of which no two are equal, for any number of labels."""
+    """Unique slugs, for any number of labels."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
-        #: The number that the next equal slug tries first: all below are taken.
+        #: The number that the next equal slug tries first: all lower ones are taken.
         self._next: dict[str, int] = {}
 
     def add(self, slug: str) -> str:
-        """The slug, with a number behind it if it is taken; from now on it is taken."""
+        """Returns and reserves the slug, with a numeric suffix if it is taken."""
         slug = slug[:LONGEST]
         result, self._next[slug] = _free(slug, self._taken, self._next.get(slug, 2))
         self._taken.add(result)
@@ -52,7 +53,7 @@ class Slugs:
 
 
 def free_slug(slug: str, taken: Iterable[str]) -> str:
-    """The slug, with a number behind it if it is taken. `Slugs` is for many of them."""
+    """The slug, with a numeric suffix if it is taken. For many slugs use `Slugs`."""
     return _free(slug[:LONGEST], taken if isinstance(taken, set) else set(taken), 2)[0]
 
 

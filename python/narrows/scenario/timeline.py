@@ -1,7 +1,7 @@
 """The timeline: at given times values of elements change, links are cut, flows start and stop.
 
-Starts and stops of flows are settled here, in the flows. A link that is cut gets a gate as its first
-element, so scenarios without cuts have none.
+Starts and stops of flows are resolved here, in the flows. A link that is cut has a gate as its first element,
+so scenarios without cuts have none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Event:
 
 @dataclass
 class TimelineReader:
-    """Reads the key `timeline` over a network and flows that are resolved already."""
+    """Reads the key `timeline` for a resolved network and flows."""
 
     network: Network
     flows: Flows
@@ -48,7 +48,7 @@ class TimelineReader:
     registry: Registry
     context: Context
     changes: list[dict[str, Any]] = field(default_factory=list)
-    #: The elements as they are at the time being read.
+    #: The elements in their state at the current time.
     now: dict[str, dict[str, Any]] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
 
@@ -58,7 +58,7 @@ class TimelineReader:
         return self.context.problems
 
     def read(self, value: Node) -> list[dict[str, Any]]:
-        """The changes in order of time, as cells have them."""
+        """The changes in order of time, in the form of cells."""
         if not isinstance(value, Sequence):
             self.problems.add(value.mark, f"must be a list of changes such as [{_EXAMPLE}]")
             return []
@@ -135,7 +135,7 @@ class TimelineReader:
         return change
 
     def _queue(self, value: Node, element: dict[str, Any]) -> dict[str, Any]:
-        """The changes of a queue; its discipline stays."""
+        """The changes of a queue; its discipline stays the same."""
         kind = element["queue"]["kind"]
         entry = self.registry.queues[kind]
         if isinstance(value, Mapping) and len(value.entries) == 1:
@@ -149,10 +149,11 @@ class TimelineReader:
         return self._params_as_written(value, entry)
 
     def _params_as_written(self, value: Node, entry: Entry) -> dict[str, Any]:
-        """Only what is written: the other parameters stay as they are."""
+        """Only the written parameters: the others stay unchanged."""
         if not isinstance(value, Mapping):
             result = entry_from(value, entry, self.context)
-            # One quantity finds its parameter; that is the one whose value is not the default.
+            # The unit of a single quantity selects its parameter, which is the one whose value differs from
+            # the default.
             names = [name for name in entry.shorthand if result and self._differs(result, entry, name)]
             return {name: result[name] for name in names[:1]} if result else {}
         known = {param.name: param for param in entry.params}

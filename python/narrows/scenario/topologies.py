@@ -1,7 +1,7 @@
-"""The topologies that a few lines describe, and networks that are written out.
+"""Topologies in short form, and explicit networks.
 
-`path:` alone joins two hosts. `topology:` names a shape and its settings; `network:` lists hosts, routers
-and links. Each becomes a `Network` whose links know their elements as written.
+`path:` alone connects two hosts. `topology:` names a shape and its settings; `network:` lists hosts, routers
+and links. Each becomes a `Network` whose links have their elements as written.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
-#: Topologies without settings: the path between two hosts. They differ in whether flows may have an RTT of
-#: their own.
+#: Topologies without settings: the path between two hosts. They differ in whether flows may have an extra
+#: RTT.
 PLAIN = ("dumbbell", "path")
 SHAPES = ("dumbbell", "star", "parking-lot", "chain")
-#: The hosts of a star that names none: those of the GENI exercise.
+#: The default hosts of a star: those of the GENI exercise.
 STAR_HOSTS = ("top", "bottom", "left", "right")
 MOST_NODES = 200
 
@@ -53,7 +53,7 @@ class _Reader:
             link.items = list_items(written.value, link.name, self.problems, shared=written.shared)
 
     def join(self, text: str, other: str, there: _Lists | None, back: _Lists | None, *names: str) -> None:
-        """A link between two nodes, with what is written of either direction."""
+        """Adds a link between two nodes, with the written elements of both directions."""
         pair = (names[0], names[1]) if names else (f"{text}-{other}", f"{other}-{text}")
         link, reverse = self.network.add(text, other, pair)
         self.fill(link, there)
@@ -64,7 +64,7 @@ class _Reader:
             link.mirrors = reverse
 
     def access(self, host: str, router: str, scopes: list[Mapping]) -> None:
-        """The link of a host to its router; the first scope that says something of a direction counts."""
+        """The link of a host to its router; for each direction the first scope that describes it counts."""
         self.join(host, router, _first(scopes, ("up", "access")), _first(scopes, ("down", "access")))
 
 
@@ -205,7 +205,7 @@ def _star(reader: _Reader, settings: Node, _tree: Mapping) -> None:
 
 
 def _are_usual(hosts: Mapping) -> bool:
-    """True if a mapping speaks of the usual hosts of a star (perhaps with a slip), not of others."""
+    """True if a mapping refers to the usual hosts of a star (perhaps with a typo), not to others."""
     return any(name in STAR_HOSTS or did_you_mean(name, STAR_HOSTS) for name in hosts.entries)
 
 
@@ -242,7 +242,7 @@ def _chain(reader: _Reader, settings: Node, _tree: Mapping) -> None:
 
 
 def _hops(reader: _Reader, mapping: Mapping) -> list[tuple[_Lists | None, _Lists | None]]:
-    """The links of a row of routers: `links` one by one, or `hops` of the same `forward` and `backward`."""
+    """The links of a row of routers: `links` one by one, or `hops` with the same `forward` and `backward`."""
     problems = reader.problems
     if "links" in mapping.entries:
         for key in ("hops", FORWARD, BACKWARD):
@@ -268,7 +268,7 @@ _READERS = {"dumbbell": _dumbbell, "star": _star, "parking-lot": _parking_lot, "
 
 
 def _own_access(mapping: Mapping, hosts: Iterable[str], problems: Problems) -> Callable[[str], list[Mapping]]:
-    """The access of single hosts, as `hosts:` of a topology has it."""
+    """The access of single hosts, from `hosts:` of a topology."""
     known, result = list(hosts), dict[str, Mapping]()
     written = mapping.entries.get("hosts")
     if isinstance(written, Mapping):

@@ -1,7 +1,7 @@
 """Words of a scenario that results show: titles, questions, labels, names.
 
-They are read by the rule (narrows.text.is_hidden) by which campaigns are read back: what plans can be read
-again.
+They are validated by the same rule (narrows.text.is_hidden) that campaigns are read back with, so everything
+that can be planned can be read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_sentence(value: Node, otherwise: str) -> str:
 
 
 def read_label(value: Node, otherwise: str, most: int) -> str:
-    """A text of at most `most` characters, all of which can be seen. Raises `Wrong` like `read_sentence`."""
+    """A text of at most `most` characters, all of them visible. Raises `Wrong` like `read_sentence`."""
     text = _text(value, otherwise)
     if len(text) > most:
         raise Wrong(value.mark, otherwise)
@@ -36,14 +36,14 @@ def _text(value: Node, otherwise: str, spaces: str = " ") -> str:
     if not isinstance(value, Scalar) or value.is_null:
         raise Wrong(value.mark, otherwise)
     check_visible(value.mark, value.text, spaces)
-    # Accents and selectors of variants alone change letters that are missing.
+    # Accents and variation selectors without a base letter modify letters that are missing.
     if all(letter.isspace() or unicodedata.category(letter)[0] == "M" for letter in value.text):
         raise Wrong(value.mark, otherwise)
     return value.text
 
 
 def check_visible(mark: Mark, text: str, spaces: str = " ") -> None:
-    """Raises `Wrong` with the first character of a text that can't be seen, but for these spaces."""
+    """Raises `Wrong` with the first invisible character of a text, except for these spaces."""
     if not has_hidden(text):
         return
     for number, letter in enumerate(text, 1):

@@ -1,7 +1,7 @@
-"""Step one: a scenario as it is written, with the position of every key and value.
+"""Step one: a scenario as written, with the position of every key and value.
 
-YAML 1.2 is read into a small tree. Scalars keep their text: the key above them decides later what `12 Mbit/s`
-or `no` means, so nothing is ever converted by accident.
+YAML 1.2 is read into a small tree. Scalars keep their text: the meaning of `12 Mbit/s` or `no` depends on the
+key above them, so nothing is ever converted by accident.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from narrows.errors import DataError, Problem, ScenarioError
 from narrows.files import read_whole
 from narrows.text import shorten
 
-#: More values than any honest scenario has; stops files that expand aliases without end.
+#: More values than any legitimate scenario has; stops files that expand aliases without end.
 MOST_VALUES = 100_000
 #: Deeper nesting than any key of the format needs.
 MOST_LEVELS = 50
-#: The longest file that is read at all.
+#: The longest file that is read.
 MOST_BYTES = 4_000_000
 
 #: Remedies for problems that the YAML library reports.
@@ -32,7 +32,7 @@ _HINTS = {
     "expected <block end>": "lines of one list or mapping begin in one column",
 }
 
-# The same in C, which is ten times as fast; a build of the library without it reads the same.
+# The C implementation, which is ten times as fast; a build of the library without it reads the same files.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NULL = re.compile(r"(?:~|null|Null|NULL|)$")
@@ -44,8 +44,9 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,
 
 @dataclass(frozen=True)
 class Mark:
-    """Where something was written: a line of a file or an option of the command line, and its address in the
-    tree, as `--set` takes it."""
+    """The origin of a value: a line of a file or an option of the command line, and its address in the tree,
+    in the notation of `--set`.
+    """
 
     source: str
     line: int | None = None
@@ -75,7 +76,7 @@ class Scalar:
     quoted: bool = False
 
     def copy(self, path: str) -> Scalar:
-        """The same at another address."""
+        """A copy at another address."""
         return replace(self, mark=self.mark.at(path))
 
     @property
@@ -109,7 +110,7 @@ class Sequence:
     items: list[Node] = field(default_factory=list)
 
     def copy(self, path: str) -> Sequence:
-        """A list at another address, which may be changed without this one."""
+        """A copy at another address that can be changed independently."""
         mark = self.mark.at(path)
         return Sequence(mark, [item.copy(mark.below(index)) for index, item in enumerate(self.items)])
 
@@ -123,7 +124,7 @@ class Mapping:
     key_marks: dict[str, Mark] = field(default_factory=dict)
 
     def copy(self, path: str) -> Mapping:
-        """A mapping at another address, which may be changed without this one."""
+        """A copy at another address that can be changed independently."""
         mark = self.mark.at(path)
         entries = {key: value.copy(mark.below(key)) for key, value in self.entries.items()}
         return Mapping(mark, entries, {key: item.at(mark.below(key)) for key, item in self.key_marks.items()})
@@ -137,7 +138,7 @@ Node = Scalar | Sequence | Mapping
 
 
 def size(value: Node) -> int:
-    """Number of values in a value, itself among them."""
+    """The number of values in a value, including itself."""
     if isinstance(value, Scalar):
         return 1
     inner = value.items if isinstance(value, Sequence) else value.entries.values()
@@ -145,7 +146,7 @@ def size(value: Node) -> int:
 
 
 def in_yaml(value: Node) -> str:
-    """A value on one line, as it could be written, shortened for a message."""
+    """A value on one line in YAML, shortened for a message."""
     return shorten(_in_yaml(value))
 
 
@@ -176,7 +177,7 @@ def read_file(path: Path) -> tuple[str, Mapping]:
 
 
 def parse(text: str, source: str) -> Mapping:
-    """Reads the text of a scenario; `source` is what messages call it."""
+    """Reads the text of a scenario; messages call it `source`."""
     tree = parse_value(text, source)
     if tree is None:
         raise ScenarioError(
@@ -211,7 +212,7 @@ def parse_value(text: str, source: str, *, is_option: bool = False) -> Node | No
 
 
 def _tab_before(text: str, line: int, column: int) -> int | None:
-    """The column of a tab in the white space at a place that is not YAML, or at the beginning of its line."""
+    """The column of a tab in the white space at an invalid place, or at the beginning of its line."""
     lines = text.split("\n")
     here = lines[line - 1] if line <= len(lines) else ""
     indent = len(here) - len(here.lstrip())
@@ -223,7 +224,8 @@ def _tab_before(text: str, line: int, column: int) -> int | None:
 
 class _Builder:
     """Turns the events of the YAML library into our tree, so that a file that is too large or too deep is
-    refused where it becomes so, before all of it has been read."""
+    refused early, before it has been read completely.
+    """
 
     def __init__(self, text: str, source: str, is_option: bool) -> None:
         self.source = source

@@ -1,7 +1,7 @@
-"""The text at the head of a scheme's source, taken apart.
+"""Parses the text at the head of a scheme's source.
 
 It has a first line, paragraphs, `Provenance: ...` and `Deviations: ...` somewhere in them; that of a program
-for the kernel also has a table of parameters. The core's tests hold every scheme to that form.
+for the kernel also has a table of parameters. The core's tests enforce that form for every scheme.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _ROW = re.compile(r"^\|\s*([^|]*?)\s*\|\s*([^|]*?)\s*\|\s*([^|]*?)\s*\|\s*$")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table of parameters as it is written."""
+    """A row of the table of parameters as written."""
 
     default: str
     source: str
 
     @property
     def unit(self) -> str:
-        """The unit behind the number of the default."""
+        """The unit after the number of the default."""
         match = re.fullmatch(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?\s+([^\s0-9(].*)", self.default.strip("`"))
         return match[1] if match else ""
 
@@ -32,18 +32,18 @@ class Header:
     """The head of a source."""
 
     first: str
-    #: All paragraphs behind the first line, without the table of parameters.
+    #: All paragraphs after the first line, without the table of parameters.
     paragraphs: tuple[str, ...]
     rows: dict[str, Row]
 
     @property
     def provenance(self) -> str:
-        """Where the rules come from."""
+        """The source of the rules."""
         return self._part("Provenance")
 
     @property
     def deviations(self) -> str:
-        """Where the code differs from it."""
+        """The differences between the code and the source."""
         return self._part("Deviations")
 
     def _part(self, word: str) -> str:
@@ -55,7 +55,7 @@ class Header:
 
 
 def read(page: str) -> Header:
-    """Takes a page apart."""
+    """Parses a page."""
     paragraphs: list[str] = []
     rows: dict[str, Row] = {}
     for block in re.split(r"\n\s*\n", page.strip()):

@@ -1,4 +1,4 @@
-"""The list of schemes, with what is missing to run them on this machine."""
+"""The list of schemes, with the requirements that this machine lacks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from narrows.scenario.programs.manifest import Program
 
-#: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own, programs of others.
+#: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own, external programs.
 NATIVE, BPF, LINUX, PROGRAM = "native", "bpf", "linux", "program"
 KINDS = (NATIVE, BPF, LINUX, PROGRAM)
 
 
 @dataclass(frozen=True)
 class SchemeInfo:
-    """One scheme as `narrows schemes` lists it."""
+    """One scheme in the list of `narrows schemes`."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class SchemeInfo:
     summary: str
     source: str
     missing: str | None
-    #: Both ends of a real-time flow? Does it send frames of video?
+    #: True if it is both ends of a real-time flow; true if it sends frames of video.
     media: bool = False
     frames: bool = False
     #: The installed models that it can run with; None if it needs none.
@@ -88,7 +88,9 @@ class Machine:
 
 
 def list_schemes(machine: Machine | None = None) -> list[SchemeInfo]:
-    """Ours, our programs for the kernel, the kernel's own that this machine offers, programs of others."""
+    """Our schemes, our programs for the kernel, the kernel's own schemes on this machine, and external
+    programs.
+    """
     machine = machine or Machine.here()
     known = registry.load()
     scheme_infos = [describe(entry, NATIVE, machine) for entry in known.schemes.values()]
@@ -98,7 +100,7 @@ def list_schemes(machine: Machine | None = None) -> list[SchemeInfo]:
 
 
 def _programs(machine: Machine) -> list[SchemeInfo]:
-    """The schemes of all manifests that are right; the others are named by `narrows programs`."""
+    """The schemes of all valid manifests; `narrows programs` names the others."""
     from narrows.scenario.programs import store
 
     programs: list[SchemeInfo] = []
@@ -138,7 +140,7 @@ def describe(entry: Entry, kind: str, machine: Machine) -> SchemeInfo:
         planes += ("emulate",)
     models = None
     if entry.model is not None:
-        # Models are of the kind that is called as the scheme.
+        # Models have the kind that is named like the scheme.
         models = names_of_kind(entry.name)
         if not models and missing is None:
             missing = "no model for it is installed; narrows models add NAME PATH adds one"

@@ -1,4 +1,4 @@
-"""Everything that is known of one scheme: the page that `narrows schemes NAME` shows."""
+"""Everything about one scheme: the page of `narrows schemes NAME`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from narrows.schemes.listing import (
 from narrows.schemes.status import Status, status_of
 from narrows.text import did_you_mean
 
-#: Kinds of values that are written with a unit; others have none, or the header of the scheme says it.
+#: Kinds of values with a unit; others have none, or the header of the scheme states it.
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
-#: Where our name differs from that of the kernel's module with the same rules.
+#: Differences between our names and those of the kernel's modules with the same rules.
 _KERNEL_NAMES = {"bbr1": "bbr"}
 _LINUX_RULES = "-linux"
 
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """The same rules (or their origin) in another place."""
+    """The same rules (or their origin) elsewhere."""
 
     name: str
     what: str
@@ -59,7 +59,7 @@ class Page:
     header: header.Header
     params: tuple[Row, ...]
     transport: dict[str, str]
-    #: Set-ups that others have used: name, and what it is and sets.
+    #: Configurations from other implementations: name, description and settings.
     profiles: dict[str, str]
     ecn: str
     status: Status
@@ -83,7 +83,7 @@ class Page:
 
 
 def page_of(name: str, machine: Machine | None = None) -> Page:
-    """Explains a scheme; raises when there is none of that name."""
+    """Explains a scheme; raises if no scheme has that name."""
     machine = machine or Machine.here()
     known = registry.load()
     if name.startswith(KERNEL_PREFIX):
@@ -113,7 +113,7 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
 
 
 def profiles(entry: Entry, known: Registry) -> dict[str, str]:
-    """The set-ups of a scheme, with the settings that each changes."""
+    """The profiles of a scheme, with the settings that each changes."""
     kinds = {param.name: param.kind for param in (*known.transport, *entry.params)}
     result = {}
     for profile in entry.profiles.values():
@@ -124,7 +124,7 @@ def profiles(entry: Entry, known: Registry) -> dict[str, str]:
 
 
 def rows(entry: Entry, text: header.Header) -> tuple[Row, ...]:
-    """The parameters of a scheme; a program for the kernel has units and sources in its header."""
+    """The parameters of a scheme; for a program for the kernel, units and sources are in its header."""
     return tuple(_row(param, text.rows.get(param.name)) for param in entry.params)
 
 

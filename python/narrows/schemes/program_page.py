@@ -1,4 +1,4 @@
-"""The page of a scheme that is a program of others: `narrows schemes iperf3:cubic`."""
+"""The page of an external program: `narrows schemes iperf3:cubic`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The page of schemes in the documentation, generated from the registry.
 
-It says nothing about a machine, so that it is the same text wherever it is generated.
+It depends on no machine, so that the text is the same wherever it is generated.
 """
 
 from __future__ import annotations
@@ -96,5 +96,5 @@ def _sentence(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    """The anchor that GitHub makes of the heading."""
+    """The anchor that GitHub generates for the heading."""
     return "".join(c for c in name.lower() if c.isalnum() or c in "-_")

@@ -1,7 +1,7 @@
-"""The findings of `python -m validation schemes`, as they ship with the package.
+"""The findings of `python -m validation schemes` that ship with the package.
 
 `verification.json` names for each scheme the checks that were made, with their numbers. A scheme without an
-entry has not been checked: it is `unverified`. The kernel's schemes are what ours are compared with.
+entry has not been checked: it is `unverified`. The kernel's schemes are the reference for ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT = "narrows/verification/1"
 
 VERIFIED, UNVERIFIED, REFERENCE = "verified", "unverified", "reference"
 
-#: The mark beside a scheme in reports and tables, and what it means.
+#: The mark beside a scheme in reports and tables, with its meaning.
 MARKS = {VERIFIED: "✓", UNVERIFIED: "?", REFERENCE: "="}
 MEANINGS = {
     VERIFIED: "agrees with its closed forms, and with its counterpart in the kernel where there is one",
@@ -30,7 +30,7 @@ MEANINGS = {
     " run with other settings than those that were checked",
     REFERENCE: "the running kernel's own code, which ours is compared with",
 }
-#: Why a scheme is not, that is with its defaults.
+#: Why a scheme is not verified although it is with its defaults.
 DEFAULTS_ONLY = "verified with its defaults only"
 _NEVER = "it has not been checked yet"
 
@@ -40,7 +40,7 @@ class Status:
     """The verification of a scheme."""
 
     word: str
-    #: Why it is not verified, one sentence; empty if it is.
+    #: Why it is not verified, as a sentence; empty if it is.
     reason: str = ""
     date: str = ""
     version: str = ""
@@ -63,7 +63,7 @@ class Status:
 
 
 def status_of(name: str, file: Path = FILE) -> Status:
-    """The status of a scheme (its name alone, without parameters)."""
+    """The status of a scheme (by its name alone, without parameters)."""
     if name.startswith(KERNEL_PREFIX):
         return Status(REFERENCE)
     entry = _entries(file).get(name)
@@ -79,8 +79,9 @@ def status_of(name: str, file: Path = FILE) -> Status:
 
 
 def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[str, Status]:
-    """The statuses of all schemes that these flows run, each once; traffic without a scheme has none, and
-    schemes of others that were imported are not ours to judge."""
+    """The statuses of all schemes that these flows run, without duplicates; traffic without a scheme has
+    none, and imported schemes are not judged.
+    """
     statuses: dict[str, Status] = {}
     for flow in flows:
         name = str(flow.get("scheme") or UDP)
@@ -95,7 +96,7 @@ def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[s
 
 
 def _as_checked(name: str, flow: Mapping[str, Any]) -> bool:
-    """True if a flow runs our code with its defaults, in parameters and transport."""
+    """True if a flow runs our code with default parameters and transport."""
     from narrows.scenario import registry
 
     if flow.get("object") or flow.get("transport"):
@@ -110,7 +111,7 @@ def _as_checked(name: str, flow: Mapping[str, Any]) -> bool:
 
 
 def weakest(statuses: Iterable[Status]) -> Status | None:
-    """The status of a row in which several schemes may take part: that of the one known least of."""
+    """The status of a row with several schemes: the weakest one."""
     known = list(statuses)
     for word in (UNVERIFIED, VERIFIED, REFERENCE):
         for status in known:

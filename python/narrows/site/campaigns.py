@@ -26,7 +26,7 @@ from narrows.site import pages, ranks
 
 Json = dict[str, Any]
 
-#: Downloads beside the numbers, with the words of their links.
+#: Downloads in addition to the numbers, with their link texts.
 DOWNLOADS = {
     "results.csv": "results as CSV",
     "results.json": "results as JSON",
@@ -35,20 +35,20 @@ DOWNLOADS = {
     "report.pdf": "report as PDF",
 }
 SCENARIO = "scenario.yaml"
-#: Charts have this many times the points of a report's, because one run is loaded at a time; fewer where
-#: there are very many runs, so that a site does not become larger than its records.
+#: Charts have this many times the points of a report's, because one run is loaded at a time; fewer if there
+#: are very many runs, so that a site does not become larger than its records.
 MOST_DETAIL, DETAILED_RUNS = 8.0, 48
 
 
 def origin(folder: CampaignFolder) -> str:
-    """The identity of a campaign, wherever its folder is."""
+    """The identity of a campaign, independent of its folder."""
     told = [folder.document.get(key) for key in ("created_at", "name", "hash")]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
 
 
 def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, str], name: str) -> Json:
-    """Writes the page and its files, and returns what site.json keeps of the campaign. `name` is that of its
-    folder, with as many folders above it as tell it from others of the site.
+    """Writes the page and its files, and returns the campaign's entry in site.json. `name` is that of its
+    folder, with as many parent folders as make it unique in the site.
 
     Raises `NarrowsError` if the campaign can't be read or the page can't be written.
     """
@@ -132,12 +132,12 @@ def _write_files(campaign: Campaign, work: Path) -> None:
 
 
 def charts_of(run: Run) -> dict[str, NumberChart]:
-    """The interactive forms of all figures of a run, also of those that reports leave out."""
+    """The interactive forms of all figures of a run, including those that reports omit."""
     charts = {}
     for name, kind in figures.registry().items():
         if kind.scope != "run":
             continue
-        # Charts that cannot be drawn are left out, as in reports.
+        # Charts that cannot be drawn are omitted, as in reports.
         with contextlib.suppress(ValueError, ReportError, ArithmeticError, KeyError):
             if kind.absent(run) is None and (chart := kind.chart(run)) is not None:
                 charts[name] = chart

@@ -1,4 +1,4 @@
-"""A site, made or brought up to date.
+"""Makes or updates a site.
 
     SITE/
       index.html                    all campaigns, the latest first, and the ranking
@@ -8,8 +8,8 @@
       campaigns/ID/MARK/            its files: numbers of runs, downloads
       sweeps/ID/index.html          the page of a sweep, with its figures in it
 
-Everything is written under a temporary name and renamed. Files are there before a page names them, and what
-no page names any more goes last: whenever the work is stopped, each page finds its files.
+Everything is written under a temporary name and renamed. Files exist before a page names them, and files
+without references are deleted last: whenever the work is interrupted, each page finds its files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FORMAT = "narrows/site/1"
 Json = dict[str, Any]
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,90}")
-#: Files whose change makes a page change, besides its downloads.
+#: Files whose change changes a page, in addition to its downloads.
 _READ = ("campaign.json", journal.FILE, notes.FILE)
 
 
@@ -111,8 +111,9 @@ def _campaigns(
     progress: Callable[[int, int, str], None] | None,
     processes: int,
 ) -> tuple[dict[str, Json], set[str]]:
-    """Draws the pages of campaigns that have changed; returns the entries of all by the name of their page,
-    and the names of those that were drawn. Campaigns that cannot be read are added to `problems`."""
+    """Draws the pages of changed campaigns; returns the entries of all by page name, and the names of the
+    drawn ones. Unreadable campaigns are added to `problems`.
+    """
     entries: dict[str, Json] = {}
     changed: list[Page] = []
     failed: list[tuple[Path, str]] = []
@@ -136,7 +137,7 @@ def _campaigns(
             progress(number, len(gathered), page.campaign.name)
         if isinstance(entry, Failure):
             if entry.exit_code == EXIT_FAILURE:
-                # Not the campaign is at fault: the site can't be written.
+                # The campaign is not at fault: the site can't be written.
                 raise NarrowsError(entry.message)
             failed.append((page.campaign, entry.message))
             continue
@@ -152,7 +153,7 @@ def _campaigns(
 
 @contextmanager
 def _open(target: Path) -> Iterator[Json]:
-    """The content of site.json while no other process works on the site; a new one in an empty folder."""
+    """The content of site.json, locked against other processes; a new one in an empty folder."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         lock = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
@@ -181,7 +182,7 @@ def _open(target: Path) -> Iterator[Json]:
 
 @dataclass
 class _Sweeps:
-    """Pages of sweeps: what site.json keeps of each, what was done, and what went wrong."""
+    """Pages of sweeps: their entries in site.json, the work done, and problems."""
 
     listed: dict[str, Json] = field(default_factory=dict)
     told: list[Json] = field(default_factory=list)
@@ -191,7 +192,7 @@ class _Sweeps:
 def _sweeps(
     places: list[Path], known: dict[str, Json], target: Path, assets: dict[str, str], prune: bool
 ) -> _Sweeps:
-    """Draws the pages of sweeps that have changed."""
+    """Draws the pages of changed sweeps."""
     made = _Sweeps()
     homes = {entry["source"]: name for name, entry in known.items()}
     for path in sorted({folder.resolve() for folder in sweep_folders(places)}):
@@ -231,7 +232,7 @@ def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None =
 
 
 def _mark(path: Path, shown: str) -> str:
-    """A digest of everything that a page is made of; `shown` is the folder as the page names it."""
+    """A digest of all sources of a page; `shown` is the folder's name on the page."""
     own = json.dumps(to_data([own.description for own in own_metrics.list_registered()]))
     result = hashlib.sha256(f"{__version__} {pages.digest()} {shown} {own}".encode())
     try:
@@ -251,8 +252,9 @@ def _source(path: Path, target: Path) -> str:
 
 
 def _ids(gathereds: Sequence[Gathered], known: dict[str, Json], target: Path) -> dict[Path, str]:
-    """The name of the page of each campaign. One that the site has keeps its name, also if its folder was
-    moved since."""
+    """The page name of each campaign. A campaign that the site already has keeps its name, even if its folder
+    was moved.
+    """
     sources = {entry["source"]: name for name, entry in known.items()}
     here = {_source(item.path, target) for item in gathereds}
     ids = {item.path: sources[own] for item in gathereds if (own := _source(item.path, target)) in sources}
@@ -274,7 +276,7 @@ def _ids(gathereds: Sequence[Gathered], known: dict[str, Json], target: Path) ->
 
 
 def _tidy(target: Path, kinds: dict[str, dict[str, Json]], assets: dict[str, str]) -> None:
-    """Removes what no page names. Pages that stay of an older version keep its assets."""
+    """Removes files without references. Remaining pages of an older version keep its assets."""
     entries = [entry for listed in kinds.values() for entry in listed.values()]
     named = {*assets.values(), *(asset for entry in entries for asset in entry["assets"])}
     for asset in (target / "assets").iterdir():

@@ -21,8 +21,9 @@ FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page to draw: the folder of its campaign and the name under which it is shown, its own folder, the
-    digest of its contents, and the files that all pages share."""
+    """A page to draw: the folder and the displayed name of its campaign, its own folder, the digest of its
+    contents, and the files that all pages share.
+    """
 
     campaign: Path
     name: str
@@ -33,7 +34,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The sentence and the exit code of an error of another process."""
+    """The sentence and the exit code of an error in another process."""
 
     message: str
     exit_code: int
@@ -51,7 +52,7 @@ def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, Json | F
         for future in as_completed(waiting):
             yield waiting.pop(future), future.result()
     finally:
-        # After a signal only the pages that have begun are finished.
+        # After a signal only pages in progress are finished.
         executor.shutdown(cancel_futures=True)
 
 

@@ -30,7 +30,7 @@ from narrows.text import distinct_names
 
 Json = dict[str, Any]
 
-#: Scripts of the two kinds of pages, one after the other.
+#: Scripts of the two kinds of pages, concatenated.
 _SCRIPTS = {
     "index": (("templates", "tables.js"), "list.js"),
     "campaign": (
@@ -57,7 +57,7 @@ def _own(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _assets() -> dict[str, tuple[str, str]]:
-    """The shared files by what they are: the name, which follows from the content, and the content."""
+    """The shared files by role: the name, which follows from the content, and the content."""
     result = {"style": ("css", style_sheet() + str(_own("site.css")))}
     for name, parts in _SCRIPTS.items():
         texts = [asset(*part) if isinstance(part, tuple) else str(_own(part)) for part in parts]
@@ -70,14 +70,14 @@ def _assets() -> dict[str, tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def digest() -> str:
-    """Of templates and shared files: pages of another one are made again."""
+    """The digest of templates and shared files: pages with another one are made again."""
     templates = [str(_own(name)) for name in _TEMPLATES]
     told = [asset("templates", "parts.html.j2"), *templates, *(file for file, _ in _assets().values())]
     return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
 def write_assets(target: Path) -> dict[str, str]:
-    """Writes what pages share; returns the files by what they are."""
+    """Writes the files that pages share; returns them by role."""
     (target / "assets").mkdir(exist_ok=True)
     for file, text in _assets().values():
         if not (target / file).is_file():
@@ -138,9 +138,9 @@ def _sweeps(swept: Mapping[str, Json]) -> list[Json]:
 
 
 def _distinguish(listed: Mapping[str, Json]) -> list[Json]:
-    """The entries of a list, with words about it that no other one of its name has: the title, or
-    else the folder with as many folders above it as it takes. The rest of a path does not
-    belong on the web."""
+    """The entries of a list, with words that make each name unique: the title, or else the folder with as
+    many parents as necessary. The rest of a path does not belong on the web.
+    """
     folders = distinct_names(
         [Path(entry.get("source") or entry["listed"]["folder"]) for entry in listed.values()]
     )
@@ -239,7 +239,7 @@ def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
 
 
 def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
-    """The data that the scripts of the page have without loading a run."""
+    """The data that the scripts of the page have before a run is loaded."""
     schemes, styles = data.schemes, summary.styles_of(data)
     dots = {dot.run.cell: dot for dot in summary.dots(data)}
     middle = [choice.representative(data.of_scheme(scheme)) for scheme in schemes]

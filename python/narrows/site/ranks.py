@@ -1,4 +1,4 @@
-"""The ranking of the schemes of a campaign that its runs show."""
+"""The ranking of the schemes of a campaign that its runs support."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _NO_RANK = (
 
 
 def of_campaign(compared: Comparison | str) -> list[Json]:
-    """For each metric and each set of schemes that met the same conditions: the ranks that their runs leave
-    open, ties included, from the comparison of a campaign's rows. Empty where there is none."""
+    """For each metric and each set of schemes that met the same conditions: the possible ranks, ties
+    included, from the comparison of a campaign's rows. Empty if there is none.
+    """
     if isinstance(compared, str):
         return []
     counts = words.samples(compared)
@@ -51,7 +52,8 @@ def of_campaign(compared: Comparison | str) -> list[Json]:
 
 def tables(listed: Mapping[str, Json]) -> list[Json]:
     """For each metric a table of experiments by schemes, from the latest campaign of each experiment: a
-    scenario on a plane. `listed` are campaigns as site.json keeps them, by the names of their pages."""
+    scenario on a plane. `listed` are campaigns in the form of site.json, by page name.
+    """
     latest: dict[tuple[str, str], str] = {}
     for name, entry in sorted(listed.items(), key=lambda pair: (str(pair[1]["listed"]["made"]), pair[0])):
         latest[str(entry["listed"]["name"]), str(entry["listed"]["plane"])] = name

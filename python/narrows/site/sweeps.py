@@ -1,4 +1,4 @@
-"""The page of one sweep: what was swept, what matters, and its figures."""
+"""The page of one sweep: its keys, their effects, and its figures."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def mark(path: Path) -> str:
 
 
 def origin(path: Path) -> str:
-    """The identity of a sweep, wherever its folder is."""
+    """The identity of a sweep, independent of its folder."""
     document = SweepFolder.read(path).document
     told = [document.get(key) for key in ("created_at", "name", "hash")]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
 
 
 def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
-    """Writes the page and returns what site.json keeps of the sweep; `known` is its mark.
+    """Writes the page and returns the sweep's entry in site.json; `known` is its mark.
 
     Raises `NarrowsError` if the sweep can't be read or the page can't be written.
     """
@@ -119,7 +119,7 @@ def _keys(folder: SweepFolder) -> Table:
 
 
 def _effects(folder: SweepFolder) -> list[Json]:
-    """Of each metric a table of what matters, as `narrows sweep show` prints it."""
+    """For each metric a table of effects, as in `narrows sweep show`."""
     from narrows.campaign.results import metric_list
 
     described = {metric.name: metric for metric in metric_list()}
@@ -143,7 +143,9 @@ def _effects(folder: SweepFolder) -> list[Json]:
 
 
 def _figures(path: Path) -> list[Json]:
-    """The figures over the space, as parts of the page; those that cannot be drawn say why."""
+    """The figures over the space, as fragments of the page; a figure that cannot be drawn is replaced by the
+    reason.
+    """
     from narrows.report import drawing
     from narrows.report.plotting import Choice, compose
 

@@ -1,2 +1,3 @@
-"""Statistics over runs: what one sample of runs says (`runs`), what two say about each other (`differences`),
-what many such pairs say at once (`permutation`), and which order all of this leaves (`ranking`)."""
+"""Statistics over runs: of one sample of runs (`runs`), of two samples (`differences`), of many such pairs at
+once (`permutation`), and the resulting order (`ranking`).
+"""

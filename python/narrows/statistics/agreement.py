@@ -1,4 +1,4 @@
-"""How far two tables agree on an order: Kendall's tau with ties, and the signs of differences."""
+"""The agreement of two tables about an order: Kendall's tau with ties, and the signs of differences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import combinations
 
 @dataclass(frozen=True)
 class Agreement:
-    """Pairs of things, by what two tables say of each: which of the two is larger."""
+    """Counts of pairs, by the order of their members in two tables."""
 
     #: Both tables have the same order.
     same: int = 0
     #: They have opposite orders.
     reversed: int = 0
-    #: Equal in the first table alone, in the second one alone, in both.
+    #: Ties in the first table only, in the second one only, in both.
     ties_first: int = 0
     ties_second: int = 0
     ties_both: int = 0
@@ -35,10 +35,9 @@ class Agreement:
 
     @property
     def tau(self) -> float | None:
-        """Kendall's tau-b, from -1 (reversed) to 1 (the same order); None if one of the tables has no order
-        at all.
+        """Kendall's tau-b, from -1 (reversed) to 1 (the same order); None if one of the tables has only ties.
 
-        Of pairs from several groups it is the coefficient for stratified pairs: only pairs within a group
+        For pairs from several groups it is the coefficient for stratified pairs: only pairs within a group
         count. Kendall, "The treatment of ties in ranking problems", Biometrika 33(3), 1945.
         """
         first = self.same + self.reversed + self.ties_second
@@ -47,14 +46,15 @@ class Agreement:
 
     @property
     def same_signs(self) -> float | None:
-        """The share of the pairs with an order in the first table that have the same one in the second;
-        None if there is none."""
+        """The share of the pairs with an order in the first table that have the same one in the second; None
+        if there are none.
+        """
         ordered = self.same + self.reversed + self.ties_second
         return self.same / ordered if ordered else None
 
 
 def agreement(first: Sequence[float], second: Sequence[float]) -> Agreement:
-    """Compares the order of all pairs of places in two lists of the same length and without gaps."""
+    """Compares the order of all pairs of positions in two lists of the same length and without gaps."""
     result = Agreement()
     for (a, b), (x, y) in zip(combinations(first, 2), combinations(second, 2), strict=True):
         result += _pair(a - b, x - y)
@@ -62,7 +62,7 @@ def agreement(first: Sequence[float], second: Sequence[float]) -> Agreement:
 
 
 def total(parts: Iterable[Agreement]) -> Agreement:
-    """Pairs of several groups together."""
+    """The sum over several groups."""
     return sum(parts, Agreement())
 
 

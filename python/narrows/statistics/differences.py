@@ -4,10 +4,10 @@ The estimate is that of Hodges and Lehmann ("Estimates of location based on rank
 that of inverting Wilcoxon's test, so that it excludes 0 exactly where the test of the same row alone rejects
 (Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd edition, sections 3.2, 3.3, 4.2 and
 4.3). No distribution is assumed; the probabilities are exact, ties included, since they are counted over the
-ranks that are there.
+actual ranks.
 
-*Paired*: run k of both sides met the same random events (they have the same seed), so what counts is the
-difference within each pair. *Unpaired*: the runs of the sides have nothing to do with each other.
+*Paired*: run k of both sides met the same random events (they have the same seed), so the difference within
+each pair counts. *Unpaired*: the runs of the sides are independent.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def paired_shift(differences: Floats) -> Any:
 def paired_interval(differences: Floats) -> tuple[Any, Any]:
     """The 95 % interval of `paired_shift`, whatever the distribution: lower and upper ends of shape `(...)`.
 
-    Needs at least 6 differences: of fewer not even the smallest and largest enclose the true one in 95 % of
-    cases.
+    Needs at least 6 differences: with fewer, not even the smallest and largest enclose the true one in 95 %
+    of cases.
     """
     averages = np.sort(_walsh_averages(differences), axis=-1)
     rank = _signed_rank_cut(differences.shape[-1])
@@ -47,8 +47,8 @@ def signed_rank_p(differences: Floats) -> float:
     """The two-sided p value of Wilcoxon's signed-rank test that paired differences (shape `(n,)`) lie around
     0.
 
-    Exact given the ranks, ties included. Differences of 0 say nothing and are left out, as Wilcoxon did;
-    without any other the p value is 1.
+    Exact given the ranks, ties included. Differences of 0 carry no information and are omitted, as Wilcoxon
+    did; without any other the p value is 1.
     """
     there = differences[differences != 0]
     ranks = _doubled_ranks(np.abs(there))
@@ -77,7 +77,7 @@ def rank_sum_p(base: Floats, other: Floats) -> float:
 
 
 def _walsh_averages(differences: Floats) -> Floats:
-    """The means of all pairs of differences, each with itself too."""
+    """The means of all pairs of differences, including each with itself."""
     first, second = np.triu_indices(differences.shape[-1])
     return (differences[..., first] + differences[..., second]) / 2
 
@@ -88,8 +88,7 @@ def _all_differences(base: Floats, other: Floats) -> Floats:
 
 
 def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
-    """Twice the rank of each value, from 2; those of equal values are averaged, which doubling keeps
-    whole."""
+    """Twice the rank of each value, from 2; equal values get the average rank, which doubling keeps whole."""
     ordered = np.sort(values)
     below = np.searchsorted(ordered, values, side="left")
     upto = np.searchsorted(ordered, values, side="right")
@@ -104,7 +103,7 @@ def _two_sided(law: Floats, number: int) -> float:
 
 @lru_cache(maxsize=256)
 def _signed_rank_law(ranks: tuple[int, ...]) -> Floats:
-    """Probability of each sum of the ranks that have a plus, if each has one by the toss of a coin."""
+    """Probability of each sum of the positive ranks, if each rank is positive with probability one half."""
     law = np.ones(1)
     for rank in ranks:
         longer = np.zeros(len(law) + rank)
@@ -116,11 +115,11 @@ def _signed_rank_law(ranks: tuple[int, ...]) -> Floats:
 
 @lru_cache(maxsize=256)
 def _rank_sum_law(ranks: tuple[int, ...], size: int) -> Floats:
-    """Probability of each sum of `size` of the ranks, drawn without looking."""
+    """Probability of each sum of `size` ranks drawn at random."""
     law = np.zeros((size + 1, sum(sorted(ranks)[-size:]) + 1 if size else 1))
     law[0, 0] = 1
     for rank in ranks:
-        # From the largest number of ranks down, so that no rank is taken twice.
+        # Downwards from the largest number of ranks, so that no rank is used twice.
         for taken in range(size, 0, -1):
             law[taken, rank:] += law[taken - 1, : law.shape[1] - rank]
     values: Floats = law[size] / math.comb(len(ranks), size)
@@ -128,12 +127,12 @@ def _rank_sum_law(ranks: tuple[int, ...], size: int) -> Floats:
 
 
 def _signed_rank_cut(size: int) -> int:
-    """Walsh averages that the interval leaves out at each end."""
+    """The number of Walsh averages that the interval excludes at each end."""
     return _cut(_signed_rank_law(tuple(range(1, size + 1))), f"{size} pairs of runs")
 
 
 def _rank_sum_cut(base: int, other: int) -> int:
-    """Differences that the interval leaves out at each end."""
+    """The number of differences that the interval excludes at each end."""
     law = _rank_sum_law(tuple(range(1, base + other + 1)), other)
     # From the smallest possible sum on: Mann and Whitney's U.
     return _cut(law[other * (other + 1) // 2 :], f"{base} and {other} runs")

@@ -1,12 +1,12 @@
-"""Many comparisons at once: the differences that are shown, with one bound on the chance of any false claim.
+"""Many comparisons at once: the significant differences, with one bound on the chance of any false claim.
 
-A campaign of ten schemes and six metrics is sixty comparisons. Tested one by one at 5 %, three of them come
-out by chance alone. The test here is that of Westfall and Young ("Resampling-Based Multiple Testing", 1993),
-stepping down: if nothing differs, which of two runs belongs to which side is arbitrary, so the sides are
-exchanged in every possible way and the largest statistic of *all* comparisons is noted each time. A
-comparison counts if its own statistic is rarely reached by the largest of those that have not been decided
-before it. Nothing is assumed about distributions, and since a run's schemes and metrics are always exchanged
-together, nothing about how they depend on each other.
+A campaign of ten schemes and six metrics is sixty comparisons. Tested one by one at 5 %, three of them appear
+significant by chance alone. The test here is that of Westfall and Young ("Resampling-Based Multiple Testing",
+1993), stepping down: if nothing differs, the assignment of two runs to the sides is arbitrary, so the sides
+are exchanged in every possible way and the largest statistic of *all* comparisons is recorded each time. A
+comparison is significant if its statistic is rarely reached by the largest of those that have not been
+decided before it. No distribution is assumed, and since a run's schemes and metrics are always exchanged
+together, neither is any dependence between them.
 
 The statistic is Student's t of the paired differences, or Welch's of the two samples: it makes rates and
 delays comparable. With n pairs there are 2^n exchanges, half of which give the same absolute values, so no p
@@ -27,23 +27,22 @@ from narrows.statistics.runs import SEED
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-#: All exchanges are made up to so many, else so many drawn ones (with a fixed seed), the actual one among
-#: them.
+#: Up to this number all exchanges are made, beyond it as many random ones (with a fixed seed), including the
+#: actual one.
 MOST_EXCHANGES = 4096
-#: So many exchanges are looked at together, which bounds the memory.
+#: This many exchanges are evaluated together, which bounds the memory.
 _TOGETHER = 512
-#: Two statistics that differ by less than this share are the same number, rounded differently.
+#: Two statistics that differ by less than this share are considered equal up to rounding.
 _ROUNDING = 1e-9
-#: Variances below this share of the whole are those of rounding.
+#: Variances below this share of the whole are rounding errors.
 _LEAST_VARIANCE = 1e-12
 
 
 def paired_p(differences: Floats) -> Floats:
     """Adjusted p values of comparisons whose runs are paired.
 
-    `differences` has a row for each comparison and a column for each pair of runs (shape `(m, n)`), NaN where
-    a run is missing; the p values have the shape `(m,)`. Their order of columns must be that of the runs in
-    all rows.
+    `differences` has a row for each comparison and a column for each pair of runs (shape `(m, n)`), NaN for
+    missing runs; the p values have the shape `(m,)`. All rows must have the runs in the same order.
     """
     scaled, there = _scale(differences)
     size = there.sum(axis=1)
@@ -51,7 +50,7 @@ def paired_p(differences: Floats) -> Floats:
 
     def statistic(signs: Floats) -> Floats:
         share = (signs @ scaled.T) ** 2 / (size * squares)
-        # The square of Student's t, from the share of the squares that is the mean's.
+        # The square of Student's t, from the mean's share of the sum of squares.
         values: Floats = (size - 1) * share / np.maximum(1 - share, _LEAST_VARIANCE)
         return values
 
@@ -59,8 +58,9 @@ def paired_p(differences: Floats) -> Floats:
 
 
 def unpaired_p(base: Floats, other: Floats) -> Floats:
-    """The same for runs that are not paired: a row for each comparison, the runs of each side in the columns
-    (shapes `(m, n)` and `(m, k)`), NaN where a run is missing."""
+    """Adjusted p values of comparisons without pairs: a row for each comparison, the runs of each side in the
+    columns (shapes `(m, n)` and `(m, k)`), NaN for missing runs.
+    """
     scaled, there = _scale(np.concatenate([base, other], axis=1), centred=True)
     known = there.astype(np.float64)
     whole, squares, count = scaled.sum(axis=1), (scaled**2).sum(axis=1), known.sum(axis=1)
@@ -76,25 +76,27 @@ def unpaired_p(base: Floats, other: Floats) -> Floats:
             means.append(total / many)
             errors.append(np.maximum(variance, _LEAST_VARIANCE * spread) / many)
         values: Floats = (means[1] - means[0]) ** 2 / (errors[0] + errors[1])
-        # Too few of a side are left to know how far they scatter.
+        # One side has too few runs to estimate its variance.
         return np.where((of_first[0] > 1) & (of_second[0] > 1), values, 0.0)
 
     return _stepping_down(group_exchanges(base.shape[1], other.shape[1]), statistic)
 
 
 def least_paired_p(pairs: int) -> float:
-    """The smallest p value that so many pairs of runs can reach."""
+    """The smallest p value that this many pairs of runs can reach."""
     return min(1.0, 2.0 ** (1 - pairs))
 
 
 def least_unpaired_p(base: int, other: int) -> float:
-    """The smallest p value that so many runs on each side can reach."""
+    """The smallest p value that this many runs on each side can reach."""
     return min(1.0, (2 if base == other else 1) / math.comb(base + other, other))
 
 
 def sign_exchanges(pairs: int) -> Floats:
     """The ways to exchange the sides within pairs, as factors 1 and -1 (shape `(ways, pairs)`), the actual
-    one first. Of two that differ in all signs only one is listed: their absolute statistics are equal."""
+    one first. Of two that differ in all signs only one is listed, because their absolute statistics are
+    equal.
+    """
     if 2 ** max(pairs - 1, 0) <= MOST_EXCHANGES:
         flips = np.arange(2 ** max(pairs - 1, 0))[:, None] >> np.arange(pairs)[None, :] & 1
     else:
@@ -104,8 +106,9 @@ def sign_exchanges(pairs: int) -> Floats:
 
 
 def group_exchanges(base: int, other: int) -> Floats:
-    """The ways to choose which runs are the other side's, as 1 and 0 (shape `(ways, base + other)`), the
-    actual one among them."""
+    """The ways to assign runs to the other side, as 1 and 0 (shape `(ways, base + other)`), including the
+    actual one.
+    """
     runs = base + other
     if math.comb(runs, other) <= MOST_EXCHANGES:
         chosen = np.array(list(itertools.combinations(range(runs), other)), dtype=np.intp)
@@ -115,7 +118,7 @@ def group_exchanges(base: int, other: int) -> Floats:
         chosen[0] = np.arange(base, runs)
     values = np.zeros((len(chosen), runs))
     np.put_along_axis(values, chosen, 1.0, axis=1)
-    # The actual one first, whichever it was.
+    # The actual one first, wherever it was.
     actual = int(np.argmax(values[:, base:].sum(axis=1)))
     values[[0, actual]] = values[[actual, 0]]
     return values
@@ -141,7 +144,7 @@ def _stepping_down(exchanges: Floats, statistic: Callable[[Floats], Floats]) -> 
         reached = np.zeros(len(actual))
         for start in range(0, len(exchanges), _TOGETHER):
             values = np.nan_to_num(statistic(exchanges[start : start + _TOGETHER]))[:, order]
-            # The largest of a comparison and of all that come after it.
+            # The maximum over a comparison and all that follow it.
             largest = np.maximum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
             reached += (largest >= threshold).sum(axis=0)
     adjusted = np.empty(len(actual))

@@ -1,4 +1,4 @@
-"""The order of schemes that runs show: ranks with ties, and the Pareto frontier."""
+"""The order of schemes that runs support: ranks with ties, and the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Bools = NDArray[np.bool_]
 
 
 def rank_ranges(shown_better: Bools) -> list[tuple[int, int]]:
-    """The best and the worst rank (from 1) that each scheme may have.
+    """The best and the worst possible rank (from 1) of each scheme.
 
-    `shown_better[i, j]` says that scheme i is shown to be better than scheme j (shape `(m, m)`). Whoever is
-    shown to be better is before a scheme, whoever is shown to be worse behind it, and the order of the others
-    is open: if all comparisons hold at once, all ranges do (Mogstad, Romano, Shaikh and Wilhelm, "Inference
-    for ranks", Review of Economic Studies, 2024).
+    `shown_better[i, j]` says that scheme i is shown to be better than scheme j (shape `(m, m)`). Schemes that
+    are shown to be better precede a scheme, schemes that are shown to be worse follow it, and the order of
+    the others is undecided: if all comparisons hold at once, all ranges do (Mogstad, Romano, Shaikh and
+    Wilhelm, "Inference for ranks", Review of Economic Studies, 2024).
     """
     before, behind = shown_better.sum(axis=0), shown_better.sum(axis=1)
     count = len(shown_better)
@@ -25,10 +25,11 @@ def rank_ranges(shown_better: Bools) -> list[tuple[int, int]]:
 
 
 def on_frontier(points: Floats) -> Bools:
-    """True for the points of which no other is at least as good in both coordinates and better in one.
+    """True for the points that no other point dominates (at least as good in both coordinates and better in
+    one).
 
-    `points` has the shape `(..., m, 2)`, larger coordinates being better, and the answer `(..., m)`; a point
-    with NaN is not on the frontier and dominates no other.
+    `points` has the shape `(..., m, 2)`, where larger coordinates are better, and the result `(..., m)`; a
+    point with NaN is not on the frontier and dominates no other.
     """
     mine, others = points[..., :, None, :], points[..., None, :, :]
     beaten = ((others >= mine).all(axis=-1) & (others > mine).any(axis=-1)).any(axis=-1)
@@ -38,14 +39,14 @@ def on_frontier(points: Floats) -> Bools:
 def frontier_support(values: Floats, resamples: int = RESAMPLES) -> Floats:
     """The share of bootstrap resamples of the runs in which the medians of each scheme are on the frontier.
 
-    `values` has the shape `(m, n, 2)`: schemes, runs, and two metrics of which more is better; NaN where a
-    run of a scheme is missing. A resample takes the same runs of all schemes, since run k of each met the
-    same chance.
+    `values` has the shape `(m, n, 2)`: schemes, runs, and two metrics of which larger values are better; NaN
+    for a missing run of a scheme. A resample takes the same runs of all schemes, since run k of each shares
+    its randomness.
     """
     schemes, runs, _ = values.shape
     chance = np.random.RandomState(SEED)
     share = np.zeros(schemes)
-    # Bounds the memory at some 50 MB.
+    # Limits the memory to some 50 MB.
     step = max(1, 1_000_000 // max(schemes * max(schemes, runs), 1))
     for start in range(0, resamples, step):
         picks = chance.randint(0, runs, size=(min(step, resamples - start), runs))
@@ -54,8 +55,9 @@ def frontier_support(values: Floats, resamples: int = RESAMPLES) -> Floats:
 
 
 def _medians(resampled: Floats) -> Floats:
-    """Medians over the runs of `(m, resamples, n, 2)`, as `(resamples, m, 2)`. Missing runs are left out;
-    where a resample has no run of a scheme, its median is NaN."""
+    """Medians over the runs of `(m, resamples, n, 2)`, as `(resamples, m, 2)`. Missing runs are omitted; if a
+    resample has no run of a scheme, its median is NaN.
+    """
     ordered = np.sort(resampled, axis=2)
     # NaN is sorted to the end.
     there = np.isfinite(ordered).sum(axis=2, keepdims=True)

@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     from numpy.random import RandomState
     from numpy.typing import ArrayLike, NDArray
 
-#: Below this many runs an interval would promise more than it knows; the single values are shown.
+#: Below this many runs an interval would claim more precision than it has; the single values are shown.
 FEWEST_FOR_INTERVAL = 6
-#: Resamples of the bootstrap, and the fixed seed that makes the interval repeatable.
+#: The number of bootstrap resamples, and the fixed seed that makes the interval repeatable.
 RESAMPLES = 10_000
 SEED = 20_010_101
 LEVEL = 0.95
-#: The statistic of every number of a campaign, in the words of captions and footnotes.
+#: The statistic behind every number of a campaign, in the words of captions and footnotes.
 STATISTIC = "median over the valid runs"
 
 
 def median_over_runs(values: Sequence[float]) -> float:
-    """The median: the one statistic by which runs are summarised, so that tables, figures, answers and sites
-    have the same number for the same runs. Raises `ValueError` for no value."""
+    """The median: the only statistic that summarises runs, so that tables, figures, answers and sites have
+    the same number for the same runs. Raises `ValueError` for no values.
+    """
     if not len(values):
         raise ValueError("there is no value of which a median could be taken")
     ordered = sorted(map(float, values))
@@ -36,15 +37,16 @@ def median_over_runs(values: Sequence[float]) -> float:
 
 
 def quantiles_over_runs(samples: Sequence[ArrayLike], shares: ArrayLike) -> NDArray[float64]:
-    """The median over the runs of each run's quantiles at some shares (0 to 1), by nearest rank: what a share
-    of each run's values does not exceed. `samples` has the values of each run in order, none is empty."""
+    """The median over the runs of each run's quantiles at some shares (0 to 1), by nearest rank. `samples`
+    has the sorted values of each run; none is empty.
+    """
     import numpy
 
     wanted = numpy.asarray(shares, dtype=numpy.float64)
     of_runs = []
     for sample in samples:
         ordered = numpy.asarray(sample, dtype=numpy.float64)
-        # A share such as 0.95 of 20 values is the 19th, however 0.95 * 20 is rounded.
+        # For a share such as 0.95, the quantile of 20 values is the 19th, however 0.95 * 20 is rounded.
         ranks = numpy.ceil(wanted * len(ordered) * (1 - 1e-12)).astype(numpy.intp)
         of_runs.append(ordered[numpy.clip(ranks, 1, len(ordered)) - 1])
     medians: NDArray[float64] = numpy.median(numpy.array(of_runs), axis=0)
@@ -55,10 +57,10 @@ def bootstrap_interval(samples: ArrayLike) -> tuple[Any, Any]:
     """The 95 % percentile bootstrap interval of the median (Efron and Tibshirani 1993, chapter 13).
 
     `samples` has the values of one sample, or of many of the same size in its rows (shape `(..., n)`); lower
-    and upper ends come back with the shape `(...)`, in the unit of the values.
+    and upper ends have the shape `(...)`, in the unit of the values.
 
-    The generator is the frozen Mersenne Twister of NumPy, whose stream never changes between versions. The
-    same resamples serve all samples of one size, so of each only the ranks of its two middle values are kept.
+    The generator is NumPy's frozen Mersenne Twister, whose stream never changes between versions. The same
+    resamples serve all samples of one size, so only the ranks of the two middle values of each are kept.
     """
     import numpy
 
@@ -78,20 +80,21 @@ def bootstrap_interval(samples: ArrayLike) -> tuple[Any, Any]:
     return low, high
 
 
-#: Numbers that are drawn at a time.
+#: The number of random numbers drawn at a time.
 _MOST_PICKS = 2_000_000
 
 
 @lru_cache(maxsize=64)
 def _middle_ranks(size: int) -> tuple[NDArray[intp], NDArray[intp], NDArray[intp]]:
-    """Ranks (from 0) of the two middle values of resamples of a sorted sample, and how often each pair
-    comes."""
+    """Ranks (from 0) of the two middle values of resamples of a sorted sample, and the frequency of each
+    pair.
+    """
     import numpy
 
     chance = numpy.random.RandomState(SEED)
     middle = [(size - 1) // 2, size // 2]
     columns = []
-    # Drawn in parts, which is the same stream: all resamples of thousands of runs would take gigabytes.
+    # Drawn in parts from the same stream: all resamples of thousands of runs at once would take gigabytes.
     part = max(1, _MOST_PICKS // size)
     for done in range(0, RESAMPLES, part):
         picks = chance.randint(0, size, size=(min(part, RESAMPLES - done), size))
@@ -102,7 +105,7 @@ def _middle_ranks(size: int) -> tuple[NDArray[intp], NDArray[intp], NDArray[intp
 
 
 def bootstrap_ratio(values: Sequence[float], base: Sequence[float]) -> tuple[float, float]:
-    """The same for the median of `values` divided by that of `base`, samples that are independent."""
+    """The same interval for the median of `values` divided by that of `base`, two independent samples."""
     import numpy
 
     chance = numpy.random.RandomState(SEED)
@@ -121,13 +124,13 @@ def _resampled_medians(values: Sequence[float], chance: RandomState) -> NDArray[
 
 
 def _tails(count: int) -> tuple[int, int]:
-    """Ranks (from 0) of the ends of the interval among so many ordered values."""
+    """Ranks (from 0) of the ends of the interval among `count` sorted values."""
     tail = (1 - LEVEL) / 2
     return math.floor(tail * (count - 1)), math.ceil((1 - tail) * (count - 1))
 
 
 def are_identical(values: Sequence[float]) -> bool:
-    """True if several runs gave the same number to the last bit: chance had no part in it."""
+    """True if several runs have the same number to the last bit: nothing in them is random."""
     return len(values) > 1 and bool(min(values) == max(values))
 
 
@@ -151,10 +154,10 @@ def summarise(values: Sequence[float]) -> Statistics:
 
 
 def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> Statistics:
-    """Share of the runs in which something happened, and the median of the times that it took there.
+    """The share of the runs in which an event happened, and the median of its times.
 
     There is no mean: the other runs only show that it would have taken longer than they lasted, and a mean
-    that leaves them out, or counts their length, would measure the length of runs.
+    that omits them, or counts their length, would measure the length of runs.
     """
     happened = sum(outcome > 0 for outcome in outcomes)
     return Statistics(
@@ -179,8 +182,7 @@ class Spread(NamedTuple):
 
 
 def spread_of(summary: Statistics) -> Spread:
-    """The spread that may be shown beside the median of a summary; an older version noted the interval
-    alone."""
+    """The spread to show beside the median of a summary; an older version recorded only the interval."""
     if summary.identical:
         return Spread("identical")
     if summary.ci95:

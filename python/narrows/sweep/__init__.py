@@ -1,1 +1,1 @@
-"""Sweeps: one scenario at many points of a space of parameters, simulated in memory, kept as one data set."""
+"""Sweeps: one scenario at many points of a parameter space, simulated in memory, stored as one data set."""

@@ -3,9 +3,9 @@
 The main effect of a parameter is the share of a metric's variance over the points that the parameter alone
 explains, Var(E[Y | X]) / Var(Y): the first-order index of Sobol (1993), estimated from means over classes of
 points as alike in X as their number allows (correlation ratio; Saltelli et al. 2008, section 1.2.7). An
-interaction is what two parameters explain together beyond what each explains alone. Means of few points vary
-by chance alone, which would look like an effect: the share that chance explains in the mean, (k - 1) /
-(n - 1) for k classes of n points, is taken off (epsilon squared; Kelley 1935).
+interaction is the share that two parameters explain together beyond their separate shares. Means of few
+points vary by chance alone, which would look like an effect: the share that chance explains on average, (k -
+1) / (n - 1) for k classes of n points, is subtracted (epsilon squared; Kelley 1935).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Classes of a parameter with many values, and of each of two in an interaction.
+#: Classes of a parameter with many values, alone and in an interaction.
 CLASSES, OF_PAIRS = 10, 4
-#: Fewer points than this in a class say little.
+#: Classes with fewer points are not meaningful.
 FEWEST = 4
 
 
@@ -33,7 +33,7 @@ class Points:
     """The points of a scheme: values of the parameters, and the median of a metric over the valid runs."""
 
     scheme: str
-    #: By the name of the column: numbers, or texts of keys without order.
+    #: By column name: numbers, or texts for keys without order.
     values: dict[str, list[Any]]
     metric: NDArray[np.float64]
 
@@ -44,16 +44,18 @@ class Effects:
 
     scheme: str
     points: int
-    #: By parameter: share that it alone explains, and the mean of the metric in each class with its middle.
+    #: By parameter: the share that it explains alone, and the mean of the metric in each class with the
+    #: class's midpoint.
     main: dict[str, float]
     means: dict[str, list[tuple[Any, float]]]
-    #: By pairs of parameters: share that the two explain together beyond both alone.
+    #: By pairs of parameters: the share that both explain together beyond their separate shares.
     pairs: dict[tuple[str, str], float]
 
 
 def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list[Points]:
-    """The points of each scheme, from the rows of one flow or of all together; raises `DataError` if there is
-    nothing."""
+    """The points of each scheme, from the rows of one flow or of all together; raises `DataError` if there
+    are none.
+    """
     import numpy as np
     import pyarrow.compute as pc
 
@@ -77,7 +79,9 @@ def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list
 
 
 def classes(values: list[Any], most: int) -> NDArray[np.intp]:
-    """The class of each point: one for each value, or `most` of as many points if there are more values."""
+    """The class of each point: one for each value, or `most` classes of equal size if there are
+    more values.
+    """
     import numpy as np
 
     different = sorted(set(values), key=lambda item: (isinstance(item, str), item))
@@ -118,7 +122,7 @@ def effects(points: Points) -> Effects:
 
 
 def _explained_share(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
-    """Share of the variance between classes, less what chance explains."""
+    """The share of the variance between classes, minus the share that chance explains."""
     import numpy as np
 
     total = float(((metric - metric.mean()) ** 2).sum())

@@ -2,7 +2,7 @@
 Dask.
 
 All are `concurrent.futures` executors. A worker that dies loses only its current work: a pool of processes
-submits it again, and on Dask the scheduler hands it to another worker.
+submits the work again, and on Dask the scheduler gives it to another worker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from narrows.errors import NarrowsError, UnavailableError, UsageError
 from narrows.sweep.work import simulate
 
-#: Times that one share of work may be handed in again.
+#: How often one batch of work may be submitted again.
 MOST_TRIES = 4
 LOCAL, DASK = "local:", "dask:"
 _FORMS = (
@@ -28,7 +28,7 @@ _FORMS = (
 
 
 def usable_processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -36,26 +36,26 @@ def usable_processors() -> int:
 
 @dataclass
 class Engine:
-    """An executor, and how many shares of work it has at a time."""
+    """An executor, and the number of batches that it has at a time."""
 
     name: str
     workers: int
     make: Callable[[], Executor]
     #: Exceptions of a worker that died.
     broken: tuple[type[BaseException], ...] = ()
-    #: Threads of this process look here whether they are to stop.
+    #: Threads of this process check here whether they must stop.
     stopping: threading.Event = field(default_factory=threading.Event)
     in_process: bool = False
-    #: True if the executor forgets what has not begun when it is shut down.
+    #: True if the executor drops pending work when it is shut down.
     cancels: bool = True
-    #: Ends what lasts longer than an executor.
+    #: Ends resources that outlive an executor.
     release: Callable[[], object] = lambda: None
     _executor: Executor | None = None
 
     def submit(
         self, texts: Sequence[str], files: dict[str, bytes], version: str, memory: int
     ) -> Future[list[str | None]]:
-        """Hands in a share of the work."""
+        """Submits a batch of work."""
         if self._executor is None:
             self._executor = self.make()
         more = (self.stopping.is_set,) if self.in_process else ()
@@ -72,7 +72,7 @@ class Engine:
         self._executor = self.make()
 
     def stop(self) -> None:
-        """Ends the work that is being done."""
+        """Ends the current work."""
         self.stopping.set()
         executor = self._executor
         processes = getattr(executor, "_processes", None) or {}
@@ -82,21 +82,21 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Lets the workers go."""
+        """Shuts the workers down."""
         if self._executor is not None:
-            # Dask's has no more options, and cancels what has not begun when the client is closed.
+            # Dask's executor has no more options, and cancels pending work when the client is closed.
             more = {"cancel_futures": True} if self.cancels else {}
             self._executor.shutdown(wait=self.in_process, **more)
             self._executor = None
 
     def end(self) -> None:
-        """Lets go of everything."""
+        """Releases all resources."""
         self.close()
         self.release()
 
 
 def engine(on: str | None) -> Engine:
-    """The engine that `--on` names; threads of this process without it."""
+    """The engine for `--on`; threads of this process by default."""
     if on is None:
         count = usable_processors()
         made = Engine("this process", count, lambda: ThreadPoolExecutor(count, "cells"))
@@ -113,7 +113,7 @@ def engine(on: str | None) -> Engine:
 
 
 def processes(count: int) -> Executor:
-    """Processes of this machine, each with its own interpreter."""
+    """Processes of this machine, each with a separate interpreter."""
     import multiprocessing
 
     return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_follow_parent)
@@ -121,7 +121,8 @@ def processes(count: int) -> Executor:
 
 def _follow_parent() -> None:
     """Leaves signals of the terminal to the parent, and ends the worker with it: a worker holds both ends of
-    its queue, so that it would wait for ever after its parent was killed."""
+    its queue, so that it would otherwise wait forever after its parent was killed.
+    """
     import multiprocessing
     import signal
 
@@ -163,5 +164,5 @@ def _short(error: BaseException) -> str:
 
 
 def failure(error: BaseException) -> NarrowsError:
-    """The sentence for a worker that cannot work at all."""
+    """The message for a worker that cannot work at all."""
     return NarrowsError(f"a worker failed: {_short(error)}")

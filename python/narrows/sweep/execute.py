@@ -1,8 +1,8 @@
-"""Runs what is missing of a sweep.
+"""Runs the missing cells of a sweep.
 
-The main thread resolves points, hands cells in by shares of about half a second of work, writes what comes
-back and decides by the stopping rule whether a point needs more runs. Its decisions depend on the results
-alone, never on the order in which they come, so a sweep that was interrupted ends as one that was not.
+The main thread resolves points, submits cells in batches of about half a second of work, writes the results
+and decides by the stopping rule whether a point needs more runs. Its decisions depend on the results alone,
+never on the order of their arrival, so an interrupted sweep ends like an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from narrows.sweep.loading import LoadedSweep, SweepCell
 from narrows.sweep.plan import Point
 from narrows.sweep.store import SweepFolder
 
-#: Seconds of work in one share, and most cells of one.
+#: Seconds of work in one batch, and the maximum number of its cells.
 _SHARE_S, _MOST_CELLS = 0.5, 256
-#: Shares that wait for each worker, so that none is idle while this thread is busy.
+#: Pending batches per worker, so that none is idle while this thread is busy.
 _AHEAD = 3
 
-#: Hears cells that are done, cells known so far, and cells that failed.
+#: Receives the numbers of finished cells, of cells known so far, and of failed cells.
 Watch = Callable[[int, int, int], None]
 
 
@@ -42,7 +42,7 @@ class _Group:
     row: SchemeRow
     point: Point
     asked: int
-    #: The metric by run; None where it is absent.
+    #: The metric by run; None if it has no value.
     values: dict[int, float | None] = field(default_factory=dict)
 
 
@@ -54,7 +54,7 @@ class _Share:
 
 
 class SweepRun:
-    """One process at work on a sweep. `share` is (K, N): only every N-th point, from K - 1 on."""
+    """One process that works on a sweep. `share` is (K, N): only every N-th point, starting with K - 1."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SweepRun:
 
     @signals.interruptible("interrupted")
     def run(self) -> None:
-        """Runs everything that is missing; raises `Interrupted` with all that was finished kept."""
+        """Runs all missing cells; raises `Interrupted` with all finished cells kept."""
         outcome = "stopped"
         try:
             self._loop()
@@ -103,7 +103,7 @@ class SweepRun:
         while True:
             while len(self.running) < self.engine.workers * _AHEAD:
                 size = max(1, min(_MOST_CELLS, int(_SHARE_S / self.per_cell_s)))
-                # Runs that the stopping rule asks for come first, so that few points are open at a time.
+                # Runs requested by the stopping rule come first, so that few points are open at a time.
                 taken = list(itertools.islice(itertools.chain(self._list_asked(), points), size))
                 if not taken:
                     break
@@ -118,7 +118,7 @@ class SweepRun:
     # -- cells -----------------------------------------------------------------------------------
 
     def _cells(self) -> Iterator[SweepCell]:
-        """The cells that are missing, point by point."""
+        """The missing cells, point by point."""
         first, of = self.share
         for point in self.loaded.sweep.points():
             if point.number % of != first - 1:
@@ -147,7 +147,7 @@ class SweepRun:
             yield cell
 
     def _earlier(self) -> dict[str, float | None]:
-        """The metric of the stopping rule, for the cells so far."""
+        """The metric of the stopping rule, for the existing cells."""
         until = self.loaded.sweep.until
         assert until is not None
         table = self.folder.table(["cell", "flow", "verdict", until.metric])
@@ -163,7 +163,7 @@ class SweepRun:
         self.groups[point.number, row.slug] = _Group(scenario, row, point, runs)
 
     def _note(self, cell: SweepCell, value: float | None) -> None:
-        """Notes one run of a group; when all are known, asks for more or closes the group."""
+        """Records one run of a group; when all are known, requests more or closes the group."""
         until = self.loaded.sweep.until
         group = self.groups.get(cell.group)
         if until is None or group is None:
@@ -194,12 +194,12 @@ class SweepRun:
             if not isinstance(error, (*self.engine.broken, CancelledError)):
                 self._give_up(share, error)
                 return
-            # A worker died: the pool is useless, and all of its shares fail like this one.
+            # A worker died: the pool is unusable, and all of its batches fail like this one.
             if share.tries >= MOST_TRIES:
                 self._fail(share, f"its worker died {share.tries + 1} times ({type(error).__name__})")
                 return
             self.engine.renew()
-            # One cell alone may be what kills workers; alone it can't take others with it.
+            # A single cell may be what kills workers; run alone, it can't take others with it.
             parts = [share.cells] if share.tries < 1 else [[cell] for cell in share.cells]
             for cells in parts:
                 self._hand_in(_Share(cells, share.tries + 1))
@@ -213,7 +213,7 @@ class SweepRun:
     def _give_up(self, share: _Share, error: Exception) -> None:
         if type(error).__name__ != "KilledWorker":
             raise failure(error) from None
-        # Dask has given these cells to several workers, and all have died of them.
+        # Dask has given these cells to several workers, all of which died.
         self._fail(share, f"its workers died ({error})")
 
     def _keep(self, cell: SweepCell, entry: dict[str, Any]) -> None:
@@ -241,7 +241,8 @@ class SweepRun:
 
 def _is_narrow(values: list[float | None], within: float) -> bool:
     """True if half the 95 % interval of the median is at most this share of the median, or all runs are
-    equal; also if there is nothing to measure, which more runs would not change."""
+    equal; also if there is no value, which more runs would not change.
+    """
     amounts = [value for value in values if value is not None]
     if not amounts:
         return True
@@ -255,7 +256,7 @@ def _is_narrow(values: list[float | None], within: float) -> bool:
 
 
 def interruption_sentence(folder: SweepFolder, number: int) -> Interrupted:
-    """The sentence for a user who has stopped a sweep."""
+    """The message for a user who has stopped a sweep."""
     return Interrupted(
         f"interrupted; {len(folder.done)} cells are finished and kept in {folder.path}; run the same command"
         f" with -o {folder.path} to complete the sweep",

@@ -1,6 +1,6 @@
-"""The expectations of a sweep's scenario: where in the space does each of them hold?
+"""The expectations of a sweep's scenario: the points at which each of them holds.
 
-An expectation is judged at every point as it is of a campaign, over the valid runs of the point.
+An expectation is judged at every point as in a campaign, over the valid runs of the point.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from narrows.sweep.store import SweepFolder
 
 Json = dict[str, Any]
 
-#: Points at which an expectation fails that are named.
+#: Up to this many points with a failed expectation are named.
 MOST_NAMED = 5
 
 
@@ -29,12 +29,14 @@ def check(expectations: Sequence[Expectation]) -> None:
 
 
 def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Json]:
-    """For each expectation and scheme: at how many points it holds, and the first where it does not."""
+    """For each expectation and scheme: the number of points at which it holds, and the first one at which it
+    does not.
+    """
     if not expectations:
         return []
     metrics = metric_list()
     names = list(dict.fromkeys(expectation.metric for expectation in expectations))
-    # An event that did not happen counts as never, by a separate metric.
+    # A separate metric shows that an event never happened.
     happened = [metric.happened for metric in metrics if metric.name in names and metric.happened]
     wanted = list(dict.fromkeys([*names, *happened]))
     columns = [parameter["name"] for parameter in folder.parameters]

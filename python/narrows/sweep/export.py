@@ -30,7 +30,9 @@ exec {python} -m narrows sweep run {scenario} \\
 
 
 def write_slurm(loaded: LoadedSweep, folder: Path, tasks: int, processors: int) -> Path:
-    """Writes a copy of the scenario and the script of a job array into a folder; the script's path."""
+    """Writes a copy of the scenario and the script of a job array into a folder; returns the
+    script's path.
+    """
     folder = folder.absolute()
     scenario, script = folder / "scenario" / loaded.path.name, folder / "sweep.sbatch"
     try:
@@ -38,7 +40,7 @@ def write_slurm(loaded: LoadedSweep, folder: Path, tasks: int, processors: int) 
     except OSError as error:
         raise NarrowsError(f"{folder}: can't be created: {reason(error)}") from None
     write_atomically(scenario, loaded.text)
-    # Files that the scenario names are found from where it was.
+    # Files that the scenario names are resolved relative to its original folder.
     source = loaded.path.absolute() if loaded.files else scenario
     text = _SLURM.format(
         name=loaded.first.name,
@@ -56,5 +58,5 @@ def write_slurm(loaded: LoadedSweep, folder: Path, tasks: int, processors: int) 
 
 
 def _option(change: Override) -> str:
-    """A change as an option of the command line."""
+    """A change in the form of a command-line option."""
     return f"--set {shlex.quote(f'{change.path}={change.text}')}"

@@ -22,7 +22,7 @@ from narrows.scenario.shipped import find
 from narrows.scenario.yaml_tree import Mapping, read_file
 from narrows.sweep.plan import KEY, Point, Sweep, place, read
 
-#: Digits of the address of a cell: 96 bits, so that no two of 10^9 cells share one by chance.
+#: Length of a cell's address in digits: 96 bits, so that no two of 10^9 cells collide.
 _DIGITS = 24
 
 
@@ -41,7 +41,7 @@ class SweepCell:
 
     @property
     def group(self) -> tuple[int, str]:
-        """The point and the scheme, whose runs are looked at together."""
+        """The point and the scheme, whose runs are evaluated together."""
         return self.point.number, self.row.slug
 
 
@@ -57,12 +57,12 @@ class LoadedSweep:
     #: The scenario at the first point.
     first: Scenario
     version: str
-    #: Contents of files that cells name, by the names under which workers look for them.
+    #: Contents of files that cells name, by the names that workers use.
     files: dict[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def hash(self) -> str:
-        """The identity of the sweep: everything that is written but what is for people."""
+        """The identity of the sweep: everything that is written except texts for people."""
         kept = {name: in_words(node) for name, node in self.tree.entries.items() if name not in FOR_PEOPLE}
         return content_hash({**kept, "files": sorted(self.files)})
 
@@ -100,7 +100,7 @@ class LoadedSweep:
 
 
 def cell_at(version: str, scenario: Scenario, row: SchemeRow, point: Point, run: int) -> SweepCell:
-    """One run of a scheme at a point, as it is simulated by this version."""
+    """One run of a scheme at a point, as simulated by this version."""
     made = cell_of(scenario, row, run)
     identity = canonical_json({"cell": made.content, "version": version})
     address = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
@@ -109,7 +109,7 @@ def cell_at(version: str, scenario: Scenario, row: SchemeRow, point: Point, run:
 
 
 def this_version() -> str:
-    """Version and source that simulate here, as they are part of the address of a cell."""
+    """The version and source of the local simulator, which are part of a cell's address."""
     from narrows import _native
 
     git = json.loads(_native.registry()).get("git") or ""
@@ -132,7 +132,7 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
                 [Problem(str(mark), other, "a sweep has its own points; write the key there")]
             )
     base = Mapping(tree.mark, {key: node for key, node in tree.entries.items() if key != KEY}, tree.key_marks)
-    # Seed and runs are needed before the first point, and mistakes elsewhere are reported at once.
+    # Seed and runs are needed before the first point, and other mistakes must be reported at once.
     seed, runs = _single(base)
     sweep = read(tree, seed, runs)
     empty = Scenario.__new__(Scenario)
@@ -150,7 +150,7 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
 
 
 def _single(base: Mapping) -> tuple[int, int]:
-    """Seed and runs of a scenario as they are written."""
+    """The written seed and number of runs of a scenario."""
     from narrows.scenario.keys import KEYS
     from narrows.scenario.params import Context, read_value
     from narrows.scenario.problems import Problems

@@ -1,4 +1,4 @@
-"""Results of one sweep from several folders, as job arrays leave them, in one."""
+"""Merges the results of one sweep from several folders, such as those of a job array."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Merged:
 
 
 def merge(into: Path, others: Sequence[Path]) -> Merged:
-    """Adopts the cells of other folders of the same sweep; each cell is kept once. `into` is made if it does
-    not exist. Raises `DataError` for a folder that is not a sweep, is another one, or is damaged."""
+    """Adopts the cells of other folders of the same sweep; each cell is kept once. `into` is created if it
+    does not exist. Raises `DataError` for a folder that is not a sweep, is another one, or is damaged.
+    """
     read = [SweepFolder.read(path) for path in others if path.resolve() != into.resolve()]
     if not read:
         raise DataError("name the folders whose cells are to be adopted")

@@ -18,7 +18,7 @@ INVALID, FAILED = "invalid", "failed"
 class Outcomes:
     """The cells of a scheme, or of all schemes together."""
 
-    #: Cells by verdict, those that failed included.
+    #: Cells by verdict, including failed ones.
     cells: Counter[str] = field(default_factory=Counter)
     #: Points with any cell, with an invalid cell, with a failed one, and without a valid cell of a scheme.
     points: set[int] = field(default_factory=set)
@@ -82,7 +82,7 @@ def count_outcomes(folder: SweepFolder) -> dict[str, Outcomes]:
 
 
 def of_all(outcomes: dict[str, Outcomes]) -> Outcomes:
-    """All schemes together: a point is without a valid cell if any scheme has none there."""
+    """All schemes together: a point lacks a valid cell if any scheme does."""
     result = Outcomes()
     for outcome in outcomes.values():
         result.cells += outcome.cells

@@ -1,7 +1,7 @@
-"""Are the parts of a sweep's data set those that it wrote?
+"""Checks that the parts of a sweep's data set are those that it wrote.
 
-sweep.json has the SHA-256 of each part (`parts`, by its path below `data/`) that was there when it was
-written last. Parts of a session that has not ended are not among them yet.
+sweep.json has the SHA-256 of each part (`parts`, by its path below `data/`) that existed when it was last
+written. Parts of a running session are not included yet.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ PARTS = "parts"
 
 
 def digest_of(content: bytes) -> str:
-    """The digest of a part, as sweep.json has it."""
+    """The digest of a part, in the form of sweep.json."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def digests(data: Path, known: dict[str, str]) -> dict[str, str]:
-    """The digests of the parts that there are. Raises `DataError` for one that has changed since its digest
-    became `known`."""
+    """The digests of the existing parts. Raises `DataError` for a part that no longer matches its digest in
+    `known`.
+    """
     result = {}
     for path in files(data):
         name = path.relative_to(data).as_posix()
@@ -48,8 +49,9 @@ def files(data: Path) -> list[Path]:
 
 
 def problem(folder: Path, document: dict[str, Any]) -> str | None:
-    """The parts of sweep.json that a folder has lost, or has besides them, in a sentence. Raises
-    `DataError` for a part that has changed."""
+    """The parts of sweep.json that a folder lacks, or its additional ones, in a sentence. Raises `DataError`
+    for a part that has changed.
+    """
     known = document.get(PARTS)
     if known is None:
         return None

@@ -1,4 +1,4 @@
-"""The key `sweep`: read, and turned into points.
+"""The key `sweep`: reads it, and turns it into points.
 
     sweep:
       path.forward.0.rate: {loguniform: [1 Mbit/s, 100 Mbit/s], label: rate}
@@ -9,7 +9,8 @@
       constraints: [rate x delay < 500 kB]
       until: {metric: delay_p95_ns, within: 5 %, most: 30}
 
-A key has a list of values or a law of `draw`. Every point is resolved as if its values stood in their places.
+A key has a list of values or a law of `draw`. Every point is resolved as if its values had been written in
+place.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from narrows.sweep import designs
 from narrows.text import any_of, did_you_mean, shorten
 
 KEY = "sweep"
-#: Words of the sweep that are no addresses.
+#: Words of the sweep that are not addresses.
 DESIGN, POINTS, CONSTRAINTS, UNTIL, STEPS, LABEL = (
     "design",
     "points",
@@ -45,7 +46,7 @@ DESIGN, POINTS, CONSTRAINTS, UNTIL, STEPS, LABEL = (
 )
 WORDS = (DESIGN, POINTS, CONSTRAINTS, UNTIL)
 MOST_POINTS = 1_000_000
-#: A constraint that fewer than one in so many points keeps is taken for a mistake.
+#: A constraint that fewer than one in this many points satisfies is considered a mistake.
 RAREST = 1000
 DEFAULT_POINTS = 100
 DEFAULT_STEPS = 5
@@ -55,7 +56,7 @@ _EXAMPLE = "{path.forward.0.rate: {loguniform: [1 Mbit/s, 100 Mbit/s]}, design: 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One key of a sweep: its address, its name for people and in results, and the law of its values."""
+    """One key of a sweep: its address, its display name, its name in results, and the law of its values."""
 
     key: str
     name: str
@@ -64,8 +65,9 @@ class Parameter:
     shares: tuple[float, ...]
 
     def at(self, share: float) -> tuple[Node, str]:
-        """The value at a share of the law, and how it is written: exactly, so that a point can be repeated
-        from what the results say."""
+        """The value at a quantile of the law, and its exact written form, so that a point can be repeated
+        from the results.
+        """
         node, shown = self.law.at(share)
         given, said = quantity_of(in_words(node)), quantity_of(shown)
         exact = given is None or (said is not None and said.value == given.value)
@@ -74,8 +76,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Until:
-    """The stopping rule: a point needs no more runs when half the 95 % interval of the median of a
-    metric over its runs is at most a share of the median, or after `most` runs."""
+    """The stopping rule: a point needs no more runs when half the 95 % interval of the median of a metric
+    over its runs is at most a share of the median, or after `most` runs.
+    """
 
     metric: str
     flow: str
@@ -85,7 +88,7 @@ class Until:
 
 @dataclass(frozen=True)
 class Point:
-    """The values of one point: nodes by the addresses of keys, and words by the names of parameters."""
+    """The values of one point: nodes by the addresses of keys, and words by parameter names."""
 
     number: int
     nodes: dict[str, Node]
@@ -104,7 +107,7 @@ class Sweep:
     seed: int
 
     def points(self) -> Iterator[Point]:
-        """The points that keep all constraints, numbered from 0 without gaps."""
+        """The points that satisfy all constraints, numbered from 0 without gaps."""
         number = tried = 0
         for shares in self._shares():
             tried += 1
@@ -140,7 +143,7 @@ class Sweep:
 
 
 def read(tree: Mapping, seed: int, runs: int) -> Sweep:
-    """The sweep of a scenario as written; raises `ScenarioError` with all that is wrong in it."""
+    """The sweep of a written scenario; raises `ScenarioError` with all of its errors."""
     problems = Problems()
     mapping = problems.expect_mapping(tree.entries[KEY], _EXAMPLE)
     problems.raise_if_any()
@@ -202,7 +205,7 @@ def _parameter(key: str, written: Node) -> Parameter:
     if law.name == "choice":
         count = len(law.values)
         return Parameter(key, label, law, tuple((at + 0.5) / count for at in range(count)))
-    # A normal law has no ends.
+    # A normal law has no limits.
     low, high = (0.025, 0.975) if law.name == "normal" else (0.0, 1.0)
     shares = tuple(low + (high - low) * at / (steps - 1) for at in range(steps))
     return Parameter(key, label, law, shares)
@@ -261,7 +264,7 @@ def _constraints(mapping: Mapping, parameters: list[Parameter]) -> list[str]:
 
 
 def _holds(constraint: str, words: dict[str, str]) -> bool:
-    """True if the values keep a constraint such as `rate x delay < 1 MB`. Raises `QuantityError`."""
+    """True if the values satisfy a constraint such as `rate x delay < 1 MB`. Raises `QuantityError`."""
     parts = _COMPARES.split(constraint)
     if len(parts) != 3:
         raise QuantityError("must compare two expressions, such as rate x delay < 1 MB")
@@ -313,7 +316,7 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
 
 
 def place(base: Mapping, point: Point) -> Mapping:
-    """The scenario as it would be written at a point."""
+    """The scenario as it would be written for a point."""
     changed = base.copy("")
     for key, node in point.nodes.items():
         option = str(node.mark)

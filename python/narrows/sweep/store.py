@@ -3,9 +3,9 @@
     sweep.json                      format narrows/sweep/1: the keys and the progress
     data/slug=cubic/part-000001-5d41402a.parquet ...
 
-A row is one flow of one cell, or all flows together (`flow` is null). Parts appear whole, by renaming, so
-readers may read at any time, and a process that is killed loses what it has not yet written: the cells of
-some seconds. Cells are known by their addresses, and one that is in the data set is never run again.
+A row is one flow of one cell, or all flows together (`flow` is null). Parts appear complete, by renaming, so
+they can be read at any time, and a killed process loses only unwritten cells: those of some seconds. Cells
+are identified by their addresses, and a cell in the data set is never run again.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 
 FORMAT = "narrows/sweep/1"
 DOCUMENT, DATA = "sweep.json", "data"
-#: Seconds of work between two parts, and the share of the time so far that may be lost instead.
+#: Seconds of work between two parts, or alternatively the share of the elapsed time that may be lost.
 LEAST_S, SHARE = 1.0, 0.02
 _ALSO = ("point", "reasons", "slug")
 
 
 @dataclass
 class SweepFolder:
-    """An open sweep; one process at a time writes it."""
+    """An open sweep; only one process at a time may write to it."""
 
     path: Path
     document: dict[str, Any]
-    #: Addresses of the cells so far.
+    #: Addresses of the existing cells.
     done: set[str] = field(default_factory=set)
     _lock: FolderLock | None = field(default=None, repr=False)
     _rows: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _began: float = field(default_factory=time.monotonic, repr=False)
     _written: float = field(default_factory=time.monotonic, repr=False)
     _part: int = 0
-    #: Digests of the parts so far.
+    #: Digests of the existing parts.
     _digests: dict[str, str] = field(default_factory=dict, repr=False)
 
     # -- opening ---------------------------------------------------------------------------------
 
     @classmethod
     def open(cls, path: Path, loaded: LoadedSweep) -> SweepFolder:
-        """The folder of this sweep: made, or continued if it exists."""
+        """Opens the folder of this sweep: creates it, or continues it if it exists."""
         there = (path / DOCUMENT).exists()
         if there and read_document(path)["hash"] != loaded.hash:
             raise UsageError(f"{path} holds another sweep; choose another folder with -o")
@@ -67,7 +67,7 @@ class SweepFolder:
 
     @classmethod
     def adopting(cls, path: Path, document: dict[str, Any] | None, version: str = "") -> SweepFolder:
-        """The folder for writing: made with this document, or as found."""
+        """Opens the folder for writing: creates it with this document, or takes the existing one."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -95,14 +95,15 @@ class SweepFolder:
 
     @classmethod
     def read(cls, path: Path) -> SweepFolder:
-        """A sweep to look at, which may grow meanwhile. Raises `DataError` if parts of it are lost, were
-        changed or do not belong to it."""
+        """Opens a sweep for reading, which may grow meanwhile. Raises `DataError` if parts of it are lost,
+        were changed or do not belong to it.
+        """
         while True:
             folder = cls(path, read_document(path))
             problem = parts.problem(path, folder.document) or folder._lost_cells()
             if problem is None:
                 return folder
-            # A session may have begun and written a part since.
+            # A session may have started and written a part since.
             if read_document(path) == folder.document:
                 raise DataError(problem)
 
@@ -116,7 +117,7 @@ class SweepFolder:
         self._lock = FolderLock(self.path, "sweep")
 
     def _sweep_up(self) -> None:
-        """Removes what a killed process left half-written."""
+        """Removes incomplete files of a killed process."""
         for folder in (self.path, *self.path.glob(f"{DATA}/*")):
             scratch.remove_left(folder)
 
@@ -129,11 +130,11 @@ class SweepFolder:
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
-        """The keys that are swept: name of the column, label, address, unit and law of each."""
+        """The keys of the sweep: column name, label, address, unit and law of each."""
         return list(self.document["parameters"])
 
     def table(self, columns: list[str] | None = None) -> pyarrow.Table:
-        """The rows that there are; `columns` chooses some. Raises `DataError` if a part is damaged."""
+        """The existing rows; `columns` selects some columns. Raises `DataError` if a part is damaged."""
         import pyarrow as pa
 
         tables = [self._part_table(part, columns) for part in self.parts]
@@ -184,7 +185,7 @@ class SweepFolder:
     # -- writing ---------------------------------------------------------------------------------
 
     def add(self, cell: SweepCell, entry: dict[str, Any]) -> None:
-        """Keeps what remains of a cell, and writes a part when it is time."""
+        """Stores the metrics of a cell, and writes a part when it is due."""
         if cell.address in self.done:
             return
         self.done.add(cell.address)
@@ -192,7 +193,7 @@ class SweepFolder:
         self._write_if_due()
 
     def adopt(self, rows: list[dict[str, Any]]) -> int:
-        """Adopts rows of another folder of the same sweep for cells that this one lacks; returns how many."""
+        """Adopts rows of another folder of the same sweep for missing cells; returns their number."""
         new = [row for row in rows if row["cell"] not in self.done]
         added = {row["cell"] for row in new}
         self.done |= added
@@ -239,8 +240,9 @@ class SweepFolder:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what has been kept as parts, one for each scheme. Raises `NarrowsError` if the folder is not
-        there any more."""
+        """Writes the stored rows as parts, one for each scheme. Raises `NarrowsError` if the folder no longer
+        exists.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -273,8 +275,9 @@ class SweepFolder:
         write_atomically(self.path / DOCUMENT, sealing.seal(self.document, FORMAT))
 
     def end(self, outcome: str, failed: list[dict[str, Any]]) -> None:
-        """Writes everything, and notes how the work ended and which cells exist, since parts may have been
-        removed. Raises `NarrowsError` if some were and the sweep was thought to be complete."""
+        """Writes everything, and records how the work ended and which cells exist, since parts may have been
+        removed. Raises `NarrowsError` if some were although the sweep seemed complete.
+        """
         self.flush()
         kept = self.done
         self._digests = parts.digests(self.path / DATA, self._digests)
@@ -294,7 +297,7 @@ class SweepFolder:
             )
 
     def _lost_cells(self) -> str | None:
-        """The loss of sweeps without digests of parts, by the number of their cells."""
+        """The loss of cells in sweeps without digests of parts, by their number."""
         sessions = self.document.get("sessions") or []
         if parts.PARTS in self.document or not sessions or not sessions[-1].get("ended_at"):
             return None
@@ -358,11 +361,11 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def is_sweep(path: Path) -> bool:
-    """True if the folder holds a sweep."""
+    """True if the folder contains a sweep."""
     return (path / DOCUMENT).is_file()
 
 
 def folders(places: Iterable[Path]) -> list[Path]:
-    """The folders of sweeps at and below these."""
+    """The sweep folders at and below these."""
     paths = [path.parent for place in places for path in sorted(place.glob(f"**/{DOCUMENT}"))]
     return list(dict.fromkeys(paths))

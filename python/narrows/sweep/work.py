@@ -1,4 +1,4 @@
-"""The work of a worker, wherever it runs: simulating some cells and returning their summaries."""
+"""The work of a worker, wherever it runs: simulating cells and returning their summaries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from narrows import scratch
 
-#: Memory of one cell where nothing is said.
+#: The default memory limit of a cell.
 DEFAULT_MEMORY = 2_000_000_000
 
 
@@ -18,9 +18,9 @@ def simulate(
     memory: int = DEFAULT_MEMORY,
     stop: Callable[[], bool] | None = None,
 ) -> list[str | None]:
-    """The summary of each cell as JSON text (see `narrows._native.simulate_summaries`); `None` for those that
-    `stop` left out. `files` are those that cells name. Raises `RuntimeError` on a worker of another version,
-    whose numbers might differ.
+    """The summary of each cell as JSON text (see `narrows._native.simulate_summaries`); `None` for cells
+    skipped after `stop`. `files` are those that cells name. Raises `RuntimeError` on a worker of another
+    version, whose numbers might differ.
     """
     from narrows import _native
 

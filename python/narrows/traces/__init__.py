@@ -1,7 +1,7 @@
-"""Traces of links: how fast a link was, or when it could send, over time.
+"""Traces of links: the rate of a link, or its opportunities to send, over time.
 
-`find` looks a trace up as scenarios name it; `formats` reads and writes the files; `statistics` measures,
-`models` makes new ones, `picture` draws.
+`find` resolves a trace's name in a scenario; `formats` reads and writes files; `statistics` measures,
+`models` generates, `picture` draws.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A seeded model of a fading cellular link.
 
-Not a replay of any network: a composition of textbook parts whose statistics are known, so that what a
-scheme does on it can be explained. Per millisecond (one LTE subframe):
+It does not replay any network but combines textbook parts whose statistics are known, so that a scheme's
+behaviour on it can be explained. Per millisecond (one LTE subframe):
 
 1. **Shadowing** in dB is a Gauss-Markov process along the way travelled, R(x) = s^2 exp(-x/d)
    (Gudmundson, Electronics Letters 27(23), 1991; s and d of ITU-R M.2135-1 for urban macro cells without
@@ -17,11 +17,11 @@ scheme does on it can be explained. Per millisecond (one LTE subframe):
 5. **Outages**: a handover after each exponential distance, of fixed length, and longer gaps in coverage
    (exponential, a given share of the time).
 
-The width of the band is what makes the mean rate of the trace the one asked for.
+The width of the band is chosen so that the trace has the requested mean rate.
 
-Identical everywhere are the random stream (see `numbers`), and all arithmetic behind the ladder, which
-is on whole numbers. Only the comparison of a ratio with a rung uses functions that may differ in the last
-bit between machines; a sample would have to lie within 1e-15 of a rung for a trace to change.
+The random stream (see `numbers`) and all arithmetic behind the ladder, which uses whole numbers, are
+identical everywhere. Only the comparison of a ratio with a rung uses functions that may differ in the last
+bit between machines; a trace would change only if a sample lay within 1e-15 of a rung.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EFFICIENCIES: tuple[int, ...] = _LOW + _HIGH
 #: Attenuation of Shannon's bound for real receivers: 3GPP TR 36.942, annex A.
 ATTENUATION = 0.6
 LIGHT_M_PER_S = 299_792_458.0
-#: Plane waves per part of the band; 16 bring the law of the envelope close to Rayleigh's.
+#: Plane waves per part of the band; with 16, the distribution of the envelope is close to Rayleigh's.
 WAVES = 16
 #: The model's step: a subframe of LTE.
 STEP_NS = NS_PER_MS
@@ -52,7 +52,7 @@ LONGEST_STEPS = 4_000_000
 
 @dataclass(frozen=True)
 class Cellular:
-    """Parameters of the model. `docs/guide/traces.md` says where each default comes from."""
+    """Parameters of the model. `docs/guide/traces.md` has the sources of the defaults."""
 
     mean_bps: int = 5_000_000
     speed_m_per_s: float = 3 / 3.6
@@ -69,7 +69,7 @@ class Cellular:
     outage_s: float = 1.0
 
     def check(self) -> None:
-        """Refuses what makes no sense."""
+        """Raises for parameters without meaning."""
         rules = (
             (self.mean_bps >= 1, "the mean rate must be more than 0"),
             (0 <= self.speed_m_per_s <= 200, "the speed must be between 0 and 200 m/s (720 km/h)"),
@@ -91,12 +91,12 @@ class Cellular:
 
 
 def rungs() -> Numbers:
-    """The signal-to-noise ratio (as a plain number) from which on each CQI is usable."""
+    """The signal-to-noise ratio (as a plain number) from which each CQI is usable."""
     return np.array([2.0 ** (efficiency / 1e4 / ATTENUATION) - 1 for efficiency in EFFICIENCIES])
 
 
 def shadowing(model: Cellular, seed: int, steps: int) -> Numbers:
-    """Shadowing in dB per step: a Gauss-Markov process along the way."""
+    """Shadowing in dB per step: a Gauss-Markov process along the distance travelled."""
     draws = Source(seed, "cellular/shadowing").normal(steps)
     moved = model.speed_m_per_s * STEP_NS / NS_PER_S
     keep = math.exp(-moved / model.shadow_m)
@@ -113,7 +113,8 @@ def shadowing(model: Cellular, seed: int, steps: int) -> Numbers:
 def fading(model: Cellular, seed: int, part: int, steps: int) -> Numbers:
     """Power of the fast fading of one part of the band per step, with mean 1."""
     source = Source(seed, f"cellular/fading/{part}")
-    # One angle in each of equal sectors: the mean over seeds is Clarke's J0, and the waves never bunch.
+    # One angle in each of several equal sectors: the mean over seeds is Clarke's J0, and the waves never
+    # bunch.
     angles = 2 * np.pi * (np.arange(WAVES) + source.uniform(WAVES)) / WAVES
     phases = 2 * np.pi * source.uniform(WAVES)
     doppler = model.speed_m_per_s * model.carrier_hz / LIGHT_M_PER_S
@@ -127,11 +128,11 @@ def fading(model: Cellular, seed: int, part: int, steps: int) -> Numbers:
 
 
 def other_users(model: Cellular, seed: int, steps: int) -> Integers:
-    """Number of other active users per step: M/M/infinity from its stationary law on."""
+    """Number of other active users per step: M/M/infinity, starting from its stationary law."""
     source = Source(seed, "cellular/users")
     length = steps * STEP_NS / NS_PER_S
     changes = np.zeros(steps + 1, dtype=np.int64)
-    # Users that are present at the start: Poisson, counted as arrivals of a unit-rate process up to the mean.
+    # Users at the start: Poisson, counted as arrivals of a unit-rate process up to the mean.
     there, sum_of_gaps = 0, float(source.exponential(1)[0])
     while sum_of_gaps < model.users:
         there += 1
@@ -168,7 +169,7 @@ def outages(model: Cellular, seed: int, steps: int) -> NDArray[np.bool_]:
     source = Source(seed, "cellular/outages")
     covered_s = model.outage_s * (1 - model.outage) / model.outage if model.outage else math.inf
     now = 0.0
-    # In an outage at the start with the probability of an outage: the process is stationary.
+    # The start is in an outage with the stationary probability.
     if model.outage and float(source.uniform(1)[0]) < model.outage:
         now = float(source.exponential(1)[0]) * model.outage_s
         mark(0.0, now)
@@ -192,7 +193,9 @@ def efficiency(model: Cellular, seed: int, steps: int) -> Integers:
 
 
 def shares(model: Cellular, seed: int, length_ns: int) -> tuple[Integers, Integers]:
-    """The share of the link per step, as numerators and denominators: efficiency / (1 + users), 0 if lost."""
+    """The share of the link per step, as numerators and denominators: efficiency / (1 + users), 0 during
+    outages.
+    """
     model.check()
     steps = length_ns // STEP_NS
     if not 1 <= steps <= LONGEST_STEPS:
@@ -205,10 +208,10 @@ def shares(model: Cellular, seed: int, length_ns: int) -> tuple[Integers, Intege
 
 
 def _cumulative(model: Cellular, seed: int, length_ns: int) -> list[int]:
-    """Billionths of a bit that have passed at the end of each step; the last is mean rate times length."""
+    """Billionths of a bit delivered by the end of each step; the last value is mean rate times length."""
     numerators, denominators = shares(model, seed, length_ns)
-    # 12 more binary digits, so that the division by the number of users costs less than a millionth, and
-    # the sum over the longest trace still fits 64 bits.
+    # 12 additional binary digits, so that the division by the number of users loses less than a millionth,
+    # and the sum over the longest trace still fits 64 bits.
     weights = (numerators << 12) // denominators
     sums = np.cumsum(weights)
     total = int(sums[-1])
@@ -236,7 +239,9 @@ def rates(model: Cellular, seed: int, length_ns: int, bin_ns: int = 20 * NS_PER_
 
 
 def opportunities(model: Cellular, seed: int, length_ns: int) -> Opportunities:
-    """The model as opportunities: one at the end of each step in which another 1500 bytes have passed."""
+    """The model as opportunities: one at the end of each step in which another 1500 bytes have been
+    delivered.
+    """
     unit = OPPORTUNITY_BITS * NS_PER_S
     numbers = np.array([value // unit for value in _cumulative(model, seed, length_ns)], dtype=np.int64)
     counts = np.diff(numbers, prepend=0)

@@ -15,7 +15,7 @@ _BY_SUFFIX = {item.suffix: item.name for item in FORMATS.values() if item.writes
 
 
 def format_for(path: Path, wanted: str | None) -> str:
-    """The format to write: the one asked for, or the one that the name of the file implies."""
+    """The output format: the requested one, or the one that the file name implies."""
     writable = [item.name for item in FORMATS.values() if item.writes]
     if wanted is None:
         if path.suffix in _BY_SUFFIX:
@@ -30,7 +30,7 @@ def format_for(path: Path, wanted: str | None) -> str:
 
 
 def as_kind(trace: AnyTrace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
-    """The trace as the kind that a format holds."""
+    """The trace in the kind that a format contains."""
     if isinstance(trace, Delays):
         if form not in ("csv", "parquet"):
             raise UsageError(f"a trace of delays can't be written as {form}; formats: csv or parquet")
@@ -49,7 +49,7 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 def save(trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
-    """Writes a trace in a format; what was really written is returned."""
+    """Writes a trace in a format; returns the trace that was actually written."""
     check_target(path, force=force)
     result = as_kind(trace, form, bin_ns)
     write(result, path, form)

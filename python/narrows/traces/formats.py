@@ -1,8 +1,8 @@
-"""Files of traces: recognising, reading and writing them.
+"""Files of traces: detecting, reading and writing them.
 
-The content decides what a file is, never its name. `docs/guide/traces.md` defines each format. The core has
-a separate reader for the two formats that scenarios take (mahimahi and CSV; Parquet is handed to it as
-CSV); tests make sure that both accept the same files.
+The content decides the format, never the name. `docs/guide/traces.md` defines each format. The core has a
+separate reader for the two formats that scenarios accept (mahimahi and CSV; Parquet is passed to it as CSV);
+tests ensure that both accept the same files.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from narrows.traces.trace import (
     Trace,
 )
 
-#: Larger times and rates do not fit the core's integers with room for a repetition.
+#: Larger times and rates would overflow the core's integers, which need room for a repetition.
 LARGEST = 2**62
 #: Files above this size are not traces but mistakes.
 LARGEST_FILE = 512 * 2**20
 
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _ANY_DIGITS = re.compile(r"[0-9]+")
-#: White space as Unicode and the core have it; Python's own idea includes control characters.
+#: White space as defined by Unicode and the core; Python's definition includes control characters.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _NO_SPACE = str.maketrans("", "", _SPACE)
 _DECIMAL = re.compile(r"[0-9]{1,19}(?:\.[0-9]{0,18})?(?:[eE][-+]?[0-9]{1,2})?")
@@ -45,13 +45,13 @@ _LOG_EVENT = re.compile(r"[0-9]+ [+#d-] ")
 _RATE_HEADS = {"time_ns,rate_bps": (1, 1), "time_s,rate_mbps": (NS_PER_S, 10**6)}
 _DELAY_HEADS = {"time_ns,delay_ns": (1, 1), "time_s,delay_ms": (NS_PER_S, NS_PER_MS)}
 _HEADS = _RATE_HEADS | _DELAY_HEADS
-#: As long as the fixed delay of a link may be.
+#: The maximum fixed delay of a link.
 LONGEST_DELAY_NS = 3600 * NS_PER_S
 
 
 @dataclass(frozen=True)
 class Format:
-    """One format: its name, suffix of its files, what it is, and its writer (if there is one)."""
+    """One format: its name, file suffix, description, and writer (if there is one)."""
 
     name: str
     suffix: str
@@ -147,7 +147,7 @@ def _read_mahimahi(content: bytes, path: Path) -> Opportunities:
         if not _ANY_DIGITS.fullmatch(line):
             what = "an empty line" if not line.strip() else f'"{shorten(line)}"'
             raise _fail(path, number, f"{what} is not a time; each line is a whole number of milliseconds")
-        # Python refuses to read numbers of thousands of digits, so their length is looked at first.
+        # Python refuses to parse numbers of thousands of digits, so their length is checked first.
         time = int(line) if len(line.lstrip("0")) < 20 else LARGEST
         if time > LARGEST // NS_PER_MS:
             raise _fail(path, number, f"the time {shorten(line)} ms is too large")
@@ -163,7 +163,7 @@ def _read_mahimahi(content: bytes, path: Path) -> Opportunities:
 
 
 def _number(text: str, scale: int, path: Path, line: int, what: str) -> int:
-    """A number times `scale` as a whole number, halves rounded up."""
+    """A number times `scale` as a whole number, with halves rounded up."""
     pattern = _DIGITS if scale == 1 else _DECIMAL
     bare = text.strip(_SPACE)
     if not pattern.fullmatch(bare):
@@ -231,7 +231,9 @@ def _read_csv(content: bytes, path: Path) -> Rates | Delays:
 
 
 def _read_pensieve(content: bytes, path: Path) -> Rates:
-    """The rate of a row held since the row before, as Pensieve's simulator has it; times start anywhere."""
+    """The rate of a row holds since the previous row, as in Pensieve's simulator; times may start
+    anywhere.
+    """
     rows: list[tuple[int, int, int]] = []
     for number, line in _lines(content, path):
         cells = line.split()
@@ -248,7 +250,7 @@ def _read_pensieve(content: bytes, path: Path) -> Rates:
 def _read_parquet(content: bytes, path: Path) -> Rates | Delays:
     from narrows import _native
 
-    # It is read by the core, which has the library, from the file itself.
+    # The core reads it from the file, since it has the library.
     if read_whole(path, "trace", LARGEST_FILE) != content:
         raise DataError(f"{path}: is Parquet within a compressed file; decompress it first")
     try:
@@ -256,7 +258,7 @@ def _read_parquet(content: bytes, path: Path) -> Rates | Delays:
     except ValueError as error:
         raise DataError(str(error)) from None
     pairs = zip(times.tolist(), values.tolist(), strict=True)
-    # A row of a table has no line; its number from 1 serves.
+    # A row of a table has no line; its number from 1 is used instead.
     rows = [(row, time, value) for row, (time, value) in enumerate(pairs, 1)]
     for row, time, value in rows:
         if max(time, value) > LARGEST:
@@ -297,7 +299,7 @@ _READERS: dict[str, Callable[[bytes, Path], AnyTrace]] = {
 
 
 def mahimahi_text(trace: Opportunities) -> str:
-    """The file of opportunities."""
+    """The content of a file of opportunities."""
     return "".join(f"{time}\n" for time in trace.times_ms.tolist())
 
 
@@ -306,7 +308,7 @@ def _values(trace: Rates | Delays) -> tuple[Integers, str]:
 
 
 def csv_text(trace: Rates | Delays) -> str:
-    """The file of rates or delays, in base units; the last row marks the end."""
+    """The content of a file of rates or delays, in base units; the last row marks the end."""
     values, name = _values(trace)
     rows = zip(trace.time_ns.tolist(), values.tolist(), strict=True)
     lines = [f"time_ns,{name}", *(f"{time},{value}" for time, value in rows), f"{trace.end_ns},0"]
@@ -314,7 +316,9 @@ def csv_text(trace: Rates | Delays) -> str:
 
 
 def pensieve_text(trace: Rates) -> str:
-    """The file of Pensieve: seconds, and the rate in Mbit/s that held since the row above; exact."""
+    """The content of a Pensieve file: seconds, and the exact rate in Mbit/s that holds since the
+    row above.
+    """
     ends = [*trace.time_ns.tolist()[1:], trace.end_ns]
     rates = trace.rate_bps.tolist()
     lines = [f"{_exact(0, 9)} {_exact(rates[0], 6)}"]
@@ -329,7 +333,7 @@ def _exact(value: int, digits: int) -> str:
 
 
 def write(trace: AnyTrace, path: Path, form: str) -> None:
-    """Writes a trace that is of the kind that the format holds; replaces the file in one step."""
+    """Writes a trace of the kind that the format contains, atomically."""
     from narrows import _native
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -348,7 +352,7 @@ def write(trace: AnyTrace, path: Path, form: str) -> None:
 
 
 def text_of(trace: AnyTrace, form: str) -> str:
-    """The content of a file of text."""
+    """The content of a text file."""
     if form == "mahimahi" and isinstance(trace, Opportunities):
         return mahimahi_text(trace)
     if form == "csv" and not isinstance(trace, Opportunities):

@@ -26,7 +26,7 @@ def _count(rate_bps: int, length_ns: int) -> int:
 def constant(rate_bps: int, length_ns: int) -> Opportunities:
     """Opportunities spread evenly over the length, each at the nearest whole millisecond.
 
-    The last one falls on the end. The rate reached differs from the one wanted by less than half an
+    The last one falls on the end. The actual rate differs from the requested one by less than half an
     opportunity per length, and by the rounding of the length to a millisecond.
     """
     count = _count(rate_bps, length_ns)
@@ -37,10 +37,10 @@ def constant(rate_bps: int, length_ns: int) -> Opportunities:
 
 
 def poisson(rate_bps: int, length_ns: int, seed: int) -> Opportunities:
-    """As many opportunities as a constant link has, with independent exponential gaps.
+    """As many opportunities as on a constant link, with independent exponential gaps.
 
-    The number is fixed and the length is what the gaps add up to, so that the mean rate is not biased by
-    where the trace is cut off.
+    The number is fixed and the length is the sum of the gaps, so that cutting the trace off does not bias the
+    mean rate.
     """
     count = _count(rate_bps, length_ns)
     gaps = Source(seed, "poisson").exponential(count) * (length_ns / count / NS_PER_MS)

@@ -1,10 +1,10 @@
-"""Random numbers that stay the same: the stream is pinned, and the laws are implemented here.
+"""Reproducible random numbers: the stream is pinned, and the laws are implemented here.
 
-numpy promises the raw output of a bit generator for a given seed, but not the draws of its distributions
-(NEP 19). So only raw 64-bit words are taken, and turned into uniform, exponential and normal numbers here
-by the inversion of Devroye (Non-Uniform Random Variate Generation, 1986, II.2) and by Box and Muller (1958).
-`log`, `cos` and `sin` may differ in the last bit between machines; makers of traces round what they write so
-that such a difference vanishes.
+numpy promises the raw output of a bit generator for a given seed, but not the draws of its distributions (NEP
+19). Therefore only raw 64-bit words are used, and converted to uniform, exponential and normal numbers here
+by inversion (Devroye, Non-Uniform Random Variate Generation, 1986, II.2) and by the method of Box and Muller
+(1958). `log`, `cos` and `sin` may differ in the last bit between machines; generators of traces round their
+output so that such a difference vanishes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Numbers = NDArray[np.float64]
 
 
 class Source:
-    """A stream of random numbers (PCG64) that follows from a seed and a name alone."""
+    """A stream of random numbers (PCG64) that depends only on a seed and a name."""
 
     def __init__(self, seed: int, name: str) -> None:
         self._bits = np.random.PCG64(np.random.SeedSequence([seed, *name.encode()]))

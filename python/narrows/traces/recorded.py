@@ -12,24 +12,24 @@ from narrows.traces.trace import NS_PER_MS, OPPORTUNITY_BYTES, Integers, Opportu
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recorded trace, and how far it can be believed."""
+    """A recorded trace, and measures of its reliability."""
 
     trace: Opportunities
     #: Bytes that arrived within it.
     arrived_bytes: int
-    #: Share of its length during which a packet waited to be delivered; in the rest the path may have carried
-    #: more.
+    #: Share of its length during which a packet was waiting to be delivered; in the rest the path may have
+    #: been able to carry more.
     full_ratio: float
-    #: The median of how much longer packets took than the fastest one.
+    #: The median excess delay over the fastest packet.
     waited_p50_ns: int
 
 
 def recorded_opportunities(sent_ns: Integers, arrived_ns: Integers, sizes: Integers) -> Recorded:
-    """The opportunities that a path gave, by times of sending and arrival and the sizes of IP packets.
+    """The opportunities of a path, from times of sending and arrival and the sizes of IP packets.
 
-    The clocks of the two ends need not agree, for only differences of delays are looked at. Nothing is taken
-    from before the path was full, or from after: the trace goes from the first to the last packet that
-    waited half as long as the median one.
+    The clocks of the two ends need not agree, because only differences of delays count. The times before the
+    path was full, and after, are excluded: the trace runs from the first to the last packet that waited half
+    as long as the median one.
     """
     if len(arrived_ns) < 2:
         raise DataError("nothing arrived, so there is no trace; narrows hosts check shows which packets pass")
@@ -45,7 +45,7 @@ def recorded_opportunities(sent_ns: Integers, arrived_ns: Integers, sizes: Integ
         )
     span = slice(among[0], among[-1] + 1)
     sent, arrived, size, waited = sent[span], arrived[span], size[span], waited[span]
-    # The first one marks the begin; what it needed was before.
+    # The first packet marks the beginning; its capacity was used before.
     delivered = np.cumsum(size[1:])
     count = int(delivered[-1]) // OPPORTUNITY_BYTES
     if not count:

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from narrows.errors import DataError
 from narrows.traces.trace import NS_PER_MS, NS_PER_S, OPPORTUNITY_BITS, Opportunities, Trace
 
-#: Windows over which rates are taken, by name.
+#: Windows for computing rates, by name.
 WINDOWS_NS = {"100 ms": 100 * NS_PER_MS, "1 s": NS_PER_S}
-#: A trace shorter than this many windows is taken several times in a row.
+#: A trace shorter than this many windows is repeated.
 LEAST_WINDOWS = 100
-#: Eleven days of 100 ms.
+#: Eleven days in windows of 100 ms.
 MOST_WINDOWS = 10_000_000
 PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def _cumulative(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Corners (ns, bits) of what has passed by a time; steps for opportunities, ramps for rates."""
+    """Corners (ns, bits) of the cumulative curve; steps for opportunities, ramps for rates."""
     if isinstance(trace, Opportunities):
         times = np.repeat(trace.times_ms.astype(np.float64) * NS_PER_MS, 2)
         counts = np.arange(len(trace.times_ms) + 1, dtype=np.float64) * OPPORTUNITY_BITS
@@ -32,9 +32,9 @@ def _cumulative(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _passed_bits(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bits that have passed by each time, the time itself included."""
+    """Bits delivered by each time, inclusive."""
     if isinstance(trace, Opportunities):
-        # Half a millisecond behind each edge, so that an opportunity on an edge is inside.
+        # Half a millisecond after each edge, so that an opportunity on an edge is included.
         values = np.searchsorted(trace.times_ms, np.floor(at_ns / NS_PER_MS + 1e-6), side="right")
         return values.astype(np.float64) * OPPORTUNITY_BITS
     times, bits = _cumulative(trace)
@@ -42,7 +42,7 @@ def _passed_bits(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
-    """Mean rates (bit/s) in consecutive windows, whole ones only.
+    """Mean rates (bit/s) in consecutive complete windows.
 
     Opportunities on the border of two windows belong to the earlier one, those at 0 to the first. A trace
     that is shorter than 100 windows is repeated until it fills them.
@@ -56,7 +56,8 @@ def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
     laps = np.floor(edges / length)
     passed = laps * total + _passed_bits(trace, edges - laps * length)
     if isinstance(trace, Opportunities):
-        # Those at time 0 fall on the same instant as the end of the lap before; that lap's window has them.
+        # Opportunities at time 0 coincide with the end of the previous repetition, whose window contains
+        # them.
         zero = float(np.count_nonzero(trace.times_ms == 0)) * OPPORTUNITY_BITS
         passed[0] -= zero
     rates: NDArray[np.float64] = np.diff(passed) * (NS_PER_S / window_ns)
@@ -64,7 +65,7 @@ def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
 
 
 def autocorrelation(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Autocorrelation by lag up to half the length, the values as a loop; empty if they never change."""
+    """Autocorrelation by lag up to half the length, with the values as a loop; empty if they never change."""
     centred = values - values.mean()
     if not np.any(np.abs(centred) > 1e-9 * max(1.0, float(np.abs(values).max()))):
         return np.empty(0)
@@ -75,7 +76,7 @@ def autocorrelation(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _longest_silence(trace: Trace) -> int:
-    """The longest time without anything (ns), across the seam too."""
+    """The longest time without any opportunity or rate (ns), including across the repetition."""
     if isinstance(trace, Opportunities):
         return int(np.diff(trace.times_ms, prepend=0).max()) * NS_PER_MS
     spans = trace.spans_ns.tolist() * 2

@@ -1,4 +1,4 @@
-"""Where traces are kept, and how a name in a scenario finds its file."""
+"""The location of traces, and the file for a name in a scenario."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from narrows.files import data_folder, named_path
 from narrows.files import shipped_folder as shipped_scenarios
 from narrows.text import did_you_mean, shorten
 
-#: Files of traces end like this; the content decides what they are.
+#: Suffixes of trace files; the content decides the format.
 SUFFIXES = (".trace", ".csv", ".parquet", ".txt")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
 def shipped_folder() -> Path | None:
-    """The folder with the traces that come with the package."""
+    """The folder of the shipped traces."""
     root = shipped_scenarios()
     path = root / "traces" if root else None
     return path if path and path.is_dir() else None
 
 
 def user_folder() -> Path:
-    """The folder with the traces that the user has imported (it need not exist)."""
+    """The folder of the user's imported traces (it need not exist)."""
     return data_folder() / "traces"
 
 
@@ -35,11 +35,10 @@ def list_traces(folder: Path | None) -> list[Path]:
 
 
 def find(name: str, base: Path) -> Path:
-    """The file of the trace that a scenario in the folder `base` calls `name`.
+    """The trace file for `name` in a scenario of the folder `base`.
 
-    A path is meant relative to `base`. A bare name is looked for there, among the traces that the user has
-    imported, and among the shipped ones, in this order; the last part (`.trace`, `.csv`) may be left out
-    of the name of an imported or shipped one.
+    A path is relative to `base`. A bare name is searched there, among the user's imported traces, and among
+    the shipped ones, in this order; the suffix (`.trace`, `.csv`) of an imported or shipped one is optional.
     """
     path = named_path(name, base)
     if path.is_file():
@@ -63,7 +62,7 @@ def find(name: str, base: Path) -> Path:
 
 
 def import_target(source: Path, name: str | None) -> Path:
-    """Where an imported trace goes; refuses names that a scenario could not use."""
+    """The file of an imported trace; raises for names that a scenario could not use."""
     wanted = name or source.name
     if not _NAME.fullmatch(wanted):
         raise DataError(

@@ -1,8 +1,8 @@
 """The two kinds of traces: delivery opportunities, and rates over time.
 
-`Opportunities` is mahimahi's idea of a link: at given milliseconds the link moves up to `OPPORTUNITY_BYTES`.
-`Rates` says how fast the link is from one instant to the next. Each can be turned into the other; what is
-kept on the way is documented at `bin_rates` and `opportunities`.
+`Opportunities` is mahimahi's model of a link: at given milliseconds the link delivers up to
+`OPPORTUNITY_BYTES`. `Rates` has the rate of the link from one time to the next. Each can be converted to the
+other; `bin_rates` and `opportunities` document the quantities that the conversion preserves.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Opportunities:
 
     @property
     def bits(self) -> int:
-        """Bytes that the trace can carry from beginning to end."""
+        """Bits that the trace can carry from beginning to end."""
         return len(self.times_ms) * OPPORTUNITY_BITS
 
     @property
     def mean_bps(self) -> float:
-        """Mean rate of the trace, looped or not."""
+        """Mean rate of the trace, repeated or not."""
         return self.bits * NS_PER_S / self.length_ns
 
 
@@ -60,7 +60,7 @@ class Rates:
 
     @property
     def spans_ns(self) -> Integers:
-        """Nanoseconds for which each rate holds."""
+        """Duration of each rate in nanoseconds."""
         return np.diff(np.append(self.time_ns, self.end_ns))
 
     @property
@@ -71,7 +71,7 @@ class Rates:
 
     @property
     def mean_bps(self) -> float:
-        """Mean rate of the trace, looped or not."""
+        """Mean rate of the trace, repeated or not."""
         return self.bit_ns / self.end_ns
 
 
@@ -104,22 +104,23 @@ AnyTrace = Opportunities | Rates | Delays
 
 
 def bin_rates(trace: Opportunities, bin_ns: int) -> Rates:
-    """The mean rate in each bin; up to any bin's end the total is off by half a bit per second at most.
+    """The mean rate in each bin; the total up to the end of any bin deviates by at most half a bit per second
+    of bin.
 
     An opportunity on the border of two bins belongs to the earlier one, so that the last line of a trace is
-    inside it. The last bin is shorter if the length is not a multiple of the bin.
+    included. The last bin is shorter if the length is not a multiple of the bin.
     """
     end = trace.length_ns
     count = -(-end // bin_ns)
     if count > 10_000_000:
         raise DataError(f"bins of {bin_ns} ns are too many for a trace of {end} ns; choose longer ones")
-    # ceil(t / bin) - 1, and what is sent at time 0 goes into the first bin.
+    # ceil(t / bin) - 1; opportunities at time 0 go into the first bin.
     times = trace.times_ms * NS_PER_MS
     owner = np.maximum(-(-times // bin_ns) - 1, 0)
     bits = np.cumsum(np.bincount(owner, minlength=count)) * OPPORTUNITY_BITS
     edges = np.append(np.arange(count, dtype=np.int64) * bin_ns, end)
     rates = np.empty(count, dtype=np.int64)
-    # Whole numbers of bit/s cannot hit every mean: what one bin missed is made up for by the next.
+    # Whole numbers of bit/s cannot match every mean: the error of one bin is carried to the next.
     done = 0
     spans = np.diff(edges).tolist()
     for index, total in enumerate(bits.tolist()):
@@ -133,21 +134,21 @@ def bin_rates(trace: Opportunities, bin_ns: int) -> Rates:
 def opportunities(trace: Rates) -> Opportunities:
     """An opportunity at the end of each millisecond in which another 1500 bytes could have been sent.
 
-    The remainder of one carries over to the next, so the total is never off by more than one opportunity.
-    The last opportunity marks the end of a mahimahi trace, so one is added there if none falls there.
+    The remainder is carried over, so the total never deviates by more than one opportunity. The last
+    opportunity marks the end of a mahimahi trace, so one is added there if none falls there.
     """
     end_ms = -(-trace.end_ns // NS_PER_MS)
     unit = OPPORTUNITY_BITS * NS_PER_S
     if trace.bit_ns // unit > 50_000_000:
         raise DataError("the trace has more than 50 million opportunities; make it shorter or slower")
     parts: list[Integers] = []
-    done = 0  # billionths of a bit sent before this row
+    done = 0  # Billionths of a bit sent before this row.
     rows = zip(trace.time_ns.tolist(), trace.rate_bps.tolist(), trace.spans_ns.tolist(), strict=True)
     for start, rate, span in rows:
         after = done + rate * span
         first, last = done // unit + 1, after // unit
         if last >= first:
-            # Exact although the sums are larger than 64 bits: Python's integers.
+            # Exact although the sums exceed 64 bits: Python's integers.
             times = (start + -(-(number * unit - done) // rate) for number in range(first, last + 1))
             parts.append(np.fromiter((-(-time // NS_PER_MS) for time in times), np.int64))
         done = after

@@ -45,12 +45,12 @@ class FigureKind:
 
     @property
     def title(self) -> str:
-        """The heading over the figure."""
+        """The heading of the figure."""
         return str(self.module.TITLE)
 
     @property
     def also(self) -> tuple[str, ...]:
-        """Other names under which it may be asked for."""
+        """Other names for requesting it."""
         return tuple(getattr(self.module, "ALSO", ()))
 
     @property
@@ -60,12 +60,12 @@ class FigureKind:
 
     @property
     def summary(self) -> str:
-        """A sentence on what it shows."""
+        """A sentence about its content."""
         return (self.module.__doc__ or self.title).strip().split("\n\n")[0].replace("\n", " ")
 
     @property
     def statistic(self) -> str:
-        """How the numbers of runs are put together; empty for a figure that shows no measurement."""
+        """The statistic that combines runs; empty for a figure that shows no measurement."""
         return str(getattr(self.module, "STATISTIC", ""))
 
     @property
@@ -79,7 +79,7 @@ class FigureKind:
         return reason
 
     def concerns(self, data: Any) -> bool:
-        """False if reports leave it out without a word."""
+        """False if reports omit it silently."""
         ask = getattr(self.module, "concerns", None)
         return ask is None or bool(ask(data))
 

@@ -1,4 +1,4 @@
-"""Parts that figures of a matrix share: titles of panels, looks of schemes, columns of numbers."""
+"""Parts that figures of a matrix share: titles of panels, styles of schemes, columns of numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from narrows.report.style import Style
 
 
 def groups(data: Campaign, labels: Sequence[str]) -> dict[str, list[str]]:
-    """The labels of these rows by condition, in the order of the scenario; conditions without one are left
-    out."""
+    """The labels of these rows by condition, in the order of the scenario; conditions without rows are
+    omitted.
+    """
     wanted = set(labels)
     result = {
         title: [row.label for row in rows if row.label in wanted] for title, rows in data.conditions.items()
@@ -26,7 +27,7 @@ def scheme_of(data: Campaign, label: str) -> str:
 
 
 def look(data: Campaign, label: str) -> Style:
-    """The style of a row's scheme, in all figures of the campaign the same."""
+    """The style of a row's scheme, the same in all figures of the campaign."""
     return data.styles[scheme_of(data, label)]
 
 
@@ -46,7 +47,7 @@ def columns(data: Campaign, labels: Sequence[str], numbers: Mapping[str, Any]) -
 
 
 def says_conditions(data: Campaign) -> str:
-    """The sentence of a caption on the panels; empty without a matrix."""
+    """The sentence of a caption about the panels; empty without a matrix."""
     shared = [
         f"{name} {value}"
         for name, value in (next(iter(data.rows.values())).values if data.rows else ())

@@ -1,4 +1,4 @@
-"""Delays of the packets of rows, run by run."""
+"""Packet delays of rows, run by run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from narrows.report.data import Campaign, Run
 
 
 def of_run(run: Run) -> Any:
-    """One-way delays (ms) of all data packets under test that arrived, in order; empty without packets."""
+    """One-way delays (ms) of all data packets under test that arrived, sorted; empty without packets."""
     packets = run.read_packets()
     if packets is None:
         return np.zeros(0)
@@ -24,7 +24,7 @@ def of_run(run: Run) -> Any:
 
 
 def of_schemes(data: Campaign) -> dict[str, list[Any]]:
-    """By row the delays (ms) in order of each of its valid runs."""
+    """For each row, the sorted delays (ms) of each of its valid runs."""
     return data.keep("delays", lambda: _of_schemes(data))
 
 
@@ -39,7 +39,7 @@ def _of_schemes(data: Campaign) -> dict[str, list[Any]]:
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs single packets of a valid run."""
+    """The figure needs single packets of a valid run."""
     if real_path.only_ends(data):
         return real_path.NOT_SEEN
     runs = [run for run in data.runs if run.valid and run.record is not None]

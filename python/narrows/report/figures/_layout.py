@@ -1,8 +1,8 @@
-"""Where the nodes of a network go in a picture: routers in a row, hosts around them.
+"""The layout of a network in a picture: routers in a row, hosts around them.
 
-Positions are in a unit square: routers on the middle line from left to right along the longest way between
-two of them; the hosts of the outermost routers to the left and right, those of the others above and below.
-A single router has its hosts all around. Deterministic.
+Positions are in a unit square: routers lie on the middle line from left to right along the longest path
+between two of them; the hosts of the outermost routers to the left and right, those of the others above and
+below. A single router is surrounded by its hosts. The layout is deterministic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Place = tuple[float, float]
 
 
 def neighbours(nodes: Sequence[str], links: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The neighbours of each node, in the order of the description, in both directions of links."""
+    """The neighbours of each node, in the order of the description, along both directions of links."""
     result: dict[str, list[str]] = {node: [] for node in nodes}
     for link in links:
         ends = (str(link.get("from")), str(link.get("to")))
@@ -27,7 +27,7 @@ def neighbours(nodes: Sequence[str], links: Sequence[Mapping[str, Any]]) -> dict
 
 
 def _farthest(start: str, near: Mapping[str, Sequence[str]], allowed: set[str]) -> list[str]:
-    """The way from a node to the one farthest from it."""
+    """The path from a node to the node farthest from it."""
     before: dict[str, str | None] = {start: None}
     queue, last = deque([start]), start
     while queue:
@@ -63,14 +63,14 @@ _SIDES = {"left": 180.0, "right": 0.0, "top": 90.0, "bottom": 270.0, "up": 90.0,
 def places(
     hosts: Sequence[str], routers: Sequence[str], links: Sequence[Mapping[str, Any]]
 ) -> dict[str, Place]:
-    """A place for every node."""
+    """A position for every node."""
     near = neighbours([*hosts, *routers], links)
     inner = set(routers)
     if not routers:
         return _without_routers(hosts, near)
     if len(routers) == 1:
         result = {routers[0]: (0.5, 0.5)}
-        if set(hosts) <= set(_SIDES):  # named after where they belong
+        if set(hosts) <= set(_SIDES):  # named after the group that they belong to
             for host in hosts:
                 angle = math.radians(_SIDES[host])
                 result[host] = (0.5 + 0.5 * math.cos(angle), 0.5 + 0.5 * math.sin(angle))
@@ -84,7 +84,7 @@ def places(
     for x, router in zip(_spread(len(row), side, 1 - side), row, strict=True):
         result[router] = (x, 0.5)
     rest = [router for router in routers if router not in result]
-    for index, router in enumerate(rest):  # off the longest way: above it, near what they are linked to
+    for index, router in enumerate(rest):  # Off the longest path: above it, near their neighbours.
         linked = [result[n][0] for n in near[router] if n in result]
         result[router] = (sum(linked) / len(linked) if linked else 0.5, 0.8 if index % 2 == 0 else 0.2)
     own: dict[str, list[str]] = {}

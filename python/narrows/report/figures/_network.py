@@ -1,4 +1,6 @@
-"""A network of several links as a picture: nodes, numbered links, and what is on each in a list below."""
+"""A network of several links as a picture: nodes, numbered links, and the elements of each link in a list
+below.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BOX = (25.0, 9.6)  # widths and heights in mm on the page
+_BOX = (25.0, 9.6)  # Widths and heights in mm on the page.
 _ROUTER = 4.4
 _LINE = 3.3
 MOST_LINES = 26
@@ -24,7 +26,7 @@ MOST_LINES = 26
 
 
 def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
-    """Links with their way back: two ends and the link each way."""
+    """Links with their reverse direction: two ends and the link in each direction."""
     pairs: list[tuple[str, str, Json | None, Json | None]] = []
     for link in network.get("links") or []:
         ends = (str(link.get("from")), str(link.get("to")))
@@ -45,7 +47,7 @@ def _text(link: Json | None) -> str:
 
 
 def _list(network: Json) -> tuple[list[str], dict[tuple[str, str], str]]:
-    """The lines of the list, and the number of each pair of ends; the same content shares a number."""
+    """The lines of the list, and the number of each pair of ends; equal contents share a number."""
     numbered: dict[tuple[str, str, bool], tuple[int, list[str]]] = {}
     marks: dict[tuple[str, str], str] = {}
     for first, second, there, back in _pairs(network):
@@ -113,7 +115,7 @@ def figure(settings: Json, options: Options) -> Figure:
     with paper_style(options):
         picture, axes, height = canvas(options, tall + listed)
         width = options.width_mm
-        # Boxes side by side must not touch; the outermost ones stand half a box inside the picture.
+        # Boxes side by side must not touch; the outermost ones extend half a box into the picture.
         gap = 0.92 * _gap(at, hosts)
         size_of_box = (min(_BOX[0], width / 4.2, gap * (width - 4) / (1 + gap)), _BOX[1])
         size = min(1.0, max(0.78, width / 150))
@@ -148,7 +150,7 @@ def _gap(at: dict[str, _layout.Place], hosts: list[str]) -> float:
 
 
 def _levels(at: dict[str, _layout.Place]) -> int:
-    """Most hosts that stand one above the other."""
+    """The maximum number of hosts above one another."""
     columns: dict[float, list[float]] = {}
     for x, y in at.values():
         columns.setdefault(round(x, 2), []).append(y)

@@ -1,4 +1,4 @@
-"""Rows of a figure, with names at the left."""
+"""Rows of a figure, with names on the left."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ ROW_MM = 4.0
 
 
 def rows_of_names(names: Sequence[str], options: Options, share: float) -> tuple[list[str], float]:
-    """Names broken into lines that need no more than a share of the width, and the height (mm) of a row in
-    which each has room."""
+    """Names wrapped to a share of the width, and the height (mm) of a row in which each fits."""
     size = options.font_pt - 0.5
     folded = [fold_text(name, share * options.width_mm, size) for name in names]
     lines = max((len(parts) for parts in folded), default=1)
@@ -22,6 +21,6 @@ def rows_of_names(names: Sequence[str], options: Options, share: float) -> tuple
 
 
 def width_of(names: Sequence[str], options: Options) -> float:
-    """Room (mm) that these names need at the left of axes."""
+    """The width (mm) of these names on the left of axes."""
     parts = [part for name in names for part in name.split("\n")]
     return max((text_mm(part, options.font_pt - 0.5) for part in parts), default=0.0) + 4.0

@@ -1,4 +1,4 @@
-"""Parts of a scatter of schemes: the spread of their runs, names or numbers beside marks, the closer look."""
+"""Parts of a scatter of schemes: the spread of their runs, names or numbers beside marks, the inset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A scheme in a scatter: the median of its runs, the runs themselves and the words beside it."""
+    """A scheme in a scatter: the median of its runs, the runs themselves and its text."""
 
     scheme: str
     style: Style
@@ -38,9 +38,10 @@ class Mark:
 
 
 def ellipse(runs: Sequence[tuple[float, float]], logarithmic: bool) -> tuple[Any, Any] | None:
-    """The outline of one standard deviation of a normal distribution of the runs, as Remy and Pantheon draw
-    it; where x is drawn as a logarithm the distribution is that of logarithms. `None` for too few runs, and
-    for runs without a spread."""
+    """The outline of one standard deviation of a normal distribution of the runs, as drawn by Remy and
+    Pantheon; on a logarithmic x axis the distribution of logarithms. `None` for too few runs, and for runs
+    without a spread.
+    """
     points = np.asarray(runs, dtype=float)
     if len(points) < FEWEST_OF_ELLIPSE:
         return None
@@ -57,8 +58,9 @@ def ellipse(runs: Sequence[tuple[float, float]], logarithmic: bool) -> tuple[Any
 
 
 def core(places: Mapping[str, tuple[float, float]]) -> list[str] | None:
-    """The schemes that lie so near to each other, in shares of the axes, that they need a closer look; `None`
-    where all are distinguishable."""
+    """The schemes that lie so close together, in shares of the axes, that they need an enlarged view; `None`
+    if all are distinguishable.
+    """
     if len(places) < 4:
         return None
     table = np.asarray(list(places.values()), dtype=float)
@@ -86,7 +88,7 @@ def broken(name: str, width_mm: float) -> str:
 
 
 def break_below(axes: Axes) -> None:
-    """Two slanted strokes at the foot of the upright axis: it doesn't start at zero."""
+    """Two slanted strokes at the foot of the y axis: it doesn't start at zero."""
     for lift in (0.0, 0.012):
         axes.plot(
             [-0.008, 0.008],
@@ -102,8 +104,9 @@ def break_below(axes: Axes) -> None:
 def names(
     picture: Figure, axes: Axes, marks: Sequence[Mark], radius: float, corner: tuple[float, float] | None
 ) -> list[Mark]:
-    """Words beside the marks, placed in points of the page; `corner` is the place of the word for better.
-    Returns the marks without room for words; these have none."""
+    """Texts beside the marks, placed in points of the page; `corner` is the place of the word "better".
+    Returns the marks for which there was no room.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import withStroke
 
@@ -177,10 +180,10 @@ def names(
 
 
 def better(axes: Axes, marks: Sequence[Mark]) -> tuple[float, float]:
-    """An arrow that says which way is better, in the corner that is farthest from all marks."""
+    """An arrow in the direction of better values, in the corner that is farthest from all marks."""
     figure = axes.get_figure(root=True)
     wide = axes.get_position().width * (figure.get_figwidth() * 25.4 if figure is not None else 100.0)
-    side = max(0.06, min(0.3, 7.5 / wide))  # half of the word, and of its arrow
+    side = max(0.06, min(0.3, 7.5 / wide))  # Half of the word, and of its arrow.
     corners = [(1 - side, 0.92), (side, 0.08), (1 - side, 0.08), (side, 0.92)]
     to_axes = axes.transData + axes.transAxes.inverted()
     spots = [to_axes.transform(run) for mark in marks for run in mark.runs]
@@ -204,10 +207,11 @@ def better(axes: Axes, marks: Sequence[Mark]) -> tuple[float, float]:
 
 
 def logarithmic(delays: Sequence[float]) -> tuple[float, float] | None:
-    """The limits of a logarithmic axis if the range asks for one.
+    """The limits of a logarithmic axis if the range requires one.
 
-    Rounded outwards to powers of two, the largest must be more than four times the smallest (the rule of
-    Pantheon's reports). Delays that are not positive, as from clocks that disagree, have no logarithm.
+    They are rounded outwards to powers of two; the largest must be more than four times the smallest (the
+    rule of Pantheon's reports). Delays that are not positive, as with unsynchronised clocks, have no
+    logarithm.
     """
     if not delays or min(delays) <= 0:
         return None
@@ -217,7 +221,7 @@ def logarithmic(delays: Sequence[float]) -> tuple[float, float] | None:
 
 
 def upright(rates: Sequence[float]) -> tuple[float, float]:
-    """The ends of the throughput axis: from zero, unless that would leave the lower half empty."""
+    """The limits of the throughput axis: from zero, unless that would leave the lower half empty."""
     low, high = min(rates), max(rates)
     if high <= 0:
         return 0.0, 1.0
@@ -226,7 +230,7 @@ def upright(rates: Sequence[float]) -> tuple[float, float]:
 
 
 def outline(axes: Axes, dots: Sequence[tuple[float, float]]) -> None:
-    """A thin rectangle around what the closer look shows."""
+    """A thin rectangle around the enlarged region."""
     from matplotlib.patches import Rectangle
 
     delays, rates = zip(*dots, strict=True)
@@ -249,7 +253,7 @@ def outline(axes: Axes, dots: Sequence[tuple[float, float]]) -> None:
 
 
 def set_delay_axis(axes: Axes, delays: Sequence[float], spreads: Sequence[float] = ()) -> None:
-    """The ends of the reversed axis of delays, and its ticks; logarithmic if the range asks for it."""
+    """Sets the limits of the reversed delay axis, and its ticks; logarithmic if the range requires it."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     limits = logarithmic(delays)

@@ -1,4 +1,6 @@
-"""Distributions of times: which share took no longer, one rising line per scheme, a panel per condition."""
+"""Distributions of times: the share that took no longer, one rising line per scheme, a panel per
+condition.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,21 @@ _NAMED_ROWS = 6
 
 
 def curve(runs: Sequence[Any]) -> tuple[Any, Any]:
-    """Times and the shares that took no longer, of the times in order of each run: the median over the runs
-    of what a share of each run's did not exceed, so that a line is where the tables have their percentiles.
+    """Times and the shares that took no longer, from the sorted times of each run: the median over the runs
+    of each quantile, so that a line agrees with the percentiles in tables.
     """
     longest = max(map(len, runs))
-    # Of a single run the values themselves.
+    # For a single run, the values themselves.
     ranks = np.unique(np.linspace(0, longest - 1, min(longest, POINTS)).round().astype(int)) + 1
     shares = ranks / longest
     if longest > POINTS:
-        # Thinned out, the points are still among those that tables have.
+        # When thinned out, the points still include those of tables.
         shares = np.unique(np.append(shares, OF_TABLES))
     return quantiles_over_runs(runs, shares), shares
 
 
 def numbers_of(data: Campaign, entry: Mapping[str, Sequence[Any]], column: str) -> Numbers:
-    """One row per point of a curve, of the times in order of the runs of a row, by its label."""
+    """One row per point of a curve, from the sorted times of the runs of a row, by its label."""
     curves = {label: curve(runs) for label, runs in entry.items()}
     labels = [label for label, (times, _) in curves.items() for _ in times]
     return _conditions.columns(
@@ -55,7 +57,7 @@ def numbers_of(data: Campaign, entry: Mapping[str, Sequence[Any]], column: str) 
 
 
 def count_in_caption(entry: Mapping[str, Sequence[Any]], noun: str) -> str:
-    """The sentence of a caption on how many things the curves are made of."""
+    """The sentence of a caption on the number of items behind the curves."""
     counts = [sum(map(len, runs)) for runs in entry.values()]
     low, high = min(counts), max(counts)
     many = f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -75,11 +77,11 @@ class Times:
     column: str
 
     def has(self, run: Run) -> bool:
-        """True if the measured rows of a run have such values under test."""
+        """True if the measured rows of a run have such values for flows under test."""
         return run.value("all", self.metric) is not None
 
     def collect(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
-        """Per row: times in ms in order of each run, and how many have no end."""
+        """For each row: the sorted times in ms of each run, and the number of items without an end."""
         return data.keep(f"times {self.metric}", lambda: self._read(data))
 
     def _read(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
@@ -102,7 +104,7 @@ class Times:
         return result
 
     def times(self, data: Campaign) -> dict[str, list[Any]]:
-        """Times in ms in order of each run, by row."""
+        """The sorted times in ms of each run, by row."""
         return {label: times for label, (times, _) in self.collect(data).items()}
 
     def numbers(self, data: Campaign) -> Numbers:
@@ -110,7 +112,7 @@ class Times:
         return numbers_of(data, self.times(data), self.column)
 
     def without_end(self, data: Campaign) -> str:
-        """The rows with things that have no end, and how many: `cubic 2, reno 1`; of many rows the sum."""
+        """The rows with unfinished items, and their number: `cubic 2, reno 1`; for many rows the sum."""
         counts = {scheme: count for scheme, (_, count) in self.collect(data).items() if count}
         if len(counts) <= _NAMED_ROWS:
             return ", ".join(f"{scheme} {count}" for scheme, count in counts.items())
@@ -120,9 +122,9 @@ class Times:
 def draw(
     data: Campaign, options: Options, entry: Mapping[str, Sequence[Any]], axis_labels: tuple[str, str]
 ) -> Figure:
-    """The picture of the times (ms, in order) of the runs of rows, by label.
+    """The picture of the sorted times (ms) of the runs of rows, by label.
 
-    The axis of times is logarithmic if they differ much.
+    The time axis is logarithmic if the times differ widely.
     """
     groups = _conditions.groups(data, list(entry))
     with paper_style(options):

@@ -1,4 +1,4 @@
-"""The points of a space of parameters, of a sweep or of a campaign with a matrix, for figures over it."""
+"""The points of a parameter space, of a sweep or of a campaign with a matrix, for figures over it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from narrows.sweep.store import SweepFolder, is_sweep
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Units of columns for people, by the kind of the parameter.
+#: Display units of columns, by the kind of the parameter.
 _SHOWN = {**SHOWN, "bdp": (1, "bdp")}
 
 
 def spaces(data: Campaign) -> list[tuple[Metric, list[Points]]]:
-    """Each metric with the points of the schemes, in the units of people; names of parameters have theirs."""
+    """Each metric with the points of the schemes, in display units; names of parameters include
+    their units.
+    """
     return data.keep("spaces", lambda: _spaces(data))
 
 

@@ -1,4 +1,4 @@
-"""Figures of what senders report over time: one quantity of every flow under test."""
+"""Figures of the states that senders report over time: one quantity of every flow under test."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Samples:
         return f", sampled every {units.span(float(sample))}" if sample else ""
 
     def figure(self, run: Run, options: Options) -> Figure:
-        """One line per flow, with markers against confusion."""
+        """One line per flow, with markers to distinguish them."""
         pairs = self.collect(run)
         with over_time(options, 38.0, run.duration_s, run.change_times_s, self.axis) as plot:
             for index, (style, _, times, values) in enumerate(pairs):

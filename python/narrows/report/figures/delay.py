@@ -27,7 +27,8 @@ DOTS_ON_PAGE = 3_000
 
 def absent(run: Run) -> str | None:
     """Runs recorded in bins keep no packets, and without a tunnel none are observed; flows may have delivered
-    none."""
+    none.
+    """
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
     points = run.delays(int(run.detail * DOTS_ON_PAGE))
@@ -48,7 +49,7 @@ def numbers(run: Run) -> Numbers:
 
 
 def _styles(run: Run) -> list[tuple[Flow, Style]]:
-    """The flows with their styles; those of the background first, so that they lie below."""
+    """The flows with their styles; background flows come first, so that they are drawn below."""
     tested = run.tested
     own = run.styles_of(tested)
     behind = [(f, of_background("background")) for f in run.background]
@@ -69,7 +70,7 @@ def caption(_run: Run) -> str:
 
 
 def figure(run: Run, options: Options) -> Figure:
-    """Dots, as pixels inside the vector file: tens of thousands of outlines would choke a viewer."""
+    """Dots, as pixels inside the vector file: tens of thousands of outlines would overwhelm a viewer."""
     from matplotlib.colors import to_rgba_array
     from matplotlib.lines import Line2D
 
@@ -105,7 +106,8 @@ def figure(run: Run, options: Options) -> Figure:
             key = Line2D([], [], linestyle="none", marker=style.marker, markersize=3.6, color=style.color)
             plot.show(key, _label(run, flow.number, style.label))
         time, delay, owner = (np.concatenate([part[i] for part in drawn] or [np.zeros(0)]) for i in range(3))
-        order = np.argsort(time, kind="stable")  # in order of time, or the last flow would hide the others
+        # In order of time; otherwise the last flow would hide the others.
+        order = np.argsort(time, kind="stable")
         colours = to_rgba_array([s.color for s in styles])[owner[order].astype(int)]
         axes.scatter(
             time[order],

@@ -29,7 +29,7 @@ _QUANTILES = {"p5_ms": 5, "p25_ms": 25, "median_ms": 50, "p75_ms": 75, "p95_ms":
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs single packets."""
+    """The figure needs single packets."""
     return _delays.absent(data)
 
 
@@ -65,7 +65,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         names, row_mm = rows_of_names(schemes, options, 0.4 if len(groups) == 1 else 0.25)
         high = max(row_mm * len(schemes), 8.0)
         block = Block(list(groups), "one-way delay (ms)", "", high, high)
-        # Delays of different networks have separate axes, or most boxes would be too small to read.
+        # Delays of different networks have separate axes; otherwise most boxes would be too small to read.
         panels = Panels(
             options,
             [block],
@@ -92,12 +92,12 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 
 def _quantiles(runs: Sequence[Any]) -> Any:
-    """The percentiles of a box, from the delays in order of each run."""
+    """The percentiles of a box, from the sorted delays of each run."""
     return quantiles_over_runs(runs, [percent / 100 for percent in _QUANTILES.values()])
 
 
 def _set_ends(axes: Axes, rows: list[list[Any]]) -> None:
-    """The axis of delays of a panel: from zero, or logarithmic where they differ much."""
+    """Sets the delay axis of a panel: from zero, or logarithmic if the delays differ widely."""
     tables = [_quantiles(runs) for runs in rows]
     smallest, largest = min(float(table[0]) for table in tables), max(float(table[-1]) for table in tables)
     if smallest > 0 and largest > 20 * smallest:

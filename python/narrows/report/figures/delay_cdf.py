@@ -20,7 +20,7 @@ STATISTIC = "median over the valid runs, at each share"
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs single packets."""
+    """The figure needs single packets."""
     return _delays.absent(data)
 
 

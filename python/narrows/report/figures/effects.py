@@ -22,19 +22,19 @@ ORDER = 27
 IN_REPORT = False
 STATISTIC = "share of the variance between points, each the median over its valid runs"
 
-#: Interactions of less than this share are not drawn.
+#: Interactions below this share are not drawn.
 LEAST = 0.01
-#: Of many, the largest interactions of a scheme are drawn.
+#: Only this many of a scheme's interactions are drawn, the largest ones.
 MOST_PAIRS = 10
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs a parameter that varies."""
+    """The figure needs a parameter that varies."""
     return None if spaces(data) else "No parameter varies over the valid runs."
 
 
 def _rows(data: Campaign) -> list[tuple[str, str, str, float]]:
-    """Scheme, metric, parameter or pair of them, and share."""
+    """Scheme, metric, parameter or pair of parameters, and share."""
     rows = []
     for metric, points in spaces(data):
         for point in points:
@@ -119,6 +119,6 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 
 def _in_order(own: dict[tuple[str, str], float], schemes: list[str]) -> list[str]:
-    """Effects with the largest first; those of single parameters before those of pairs."""
+    """The effects, largest first; those of single parameters before those of pairs."""
     most = {effect: max(own.get((scheme, effect), 0.0) for scheme in schemes) for _, effect in own}
     return sorted(most, key=lambda effect: (" with " in effect, -most[effect]))

@@ -1,4 +1,4 @@
-"""Fairness and steadiness over time scales: Jain's index and the coefficient of variation by window."""
+"""Fairness and stability over time scales: Jain's index and the coefficient of variation by window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = {"jain": "Jain's index", "cov": "coefficient of variation"}
 
 
 def _scales(data: Campaign, kind: str) -> dict[str, float]:
-    """The metrics of a kind by their windows in seconds: `jain_10s` has 10."""
+    """The metrics of a kind by their windows in seconds: 10 for `jain_10s`."""
     names = (metric.name for metric in data.metrics)
     parts = ((name, name.rpartition("_")) for name in names)
     return {
@@ -66,7 +66,7 @@ def _read(data: Campaign) -> list[tuple[str, str, float, float, float, float, in
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs several flows and runs of several windows."""
+    """The figure needs several flows and runs of several windows."""
     windows = {row[2] for row in _rows(data)}
     return None if len(windows) > 1 else "No valid run is long enough for windows of two lengths."
 
@@ -90,7 +90,7 @@ def caption(data: Campaign) -> str:
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A block for each of the two, a panel per condition."""
+    """A block for each of the two metrics, a panel per condition."""
     pairs = _rows(data)
     kinds = [kind for kind in _KINDS if any(row[0] == kind for row in pairs)]
     groups = _conditions.groups(data, list(dict.fromkeys(row[1] for row in pairs)))
@@ -110,7 +110,7 @@ def figure(data: Campaign, options: Options) -> Figure:
             row[0].set_xscale("log")
             row[0].set_xticks(windows, [units.trim(w) for w in windows], minor=False)
             row[0].xaxis.minorticks_off()
-            # Once all panels have their data: before, what comes later would be cut.
+            # Only once all panels have their data: data drawn later would be cut off.
             if kind == "jain":
                 low = float(row[0].get_ylim()[0])
                 row[0].set_ylim(low, 1.0 + max(0.05 * (1.0 - low), 0.005))
@@ -141,5 +141,5 @@ def _line(axes: Any, rows: list[tuple[float, float, float, float]], style: Style
 
 
 def windows_of(pairs: list[tuple[str, str, float, float, float, float, int]], kind: str) -> list[float]:
-    """The windows that a kind has values of, in order."""
+    """The windows for which a kind has values, sorted."""
     return sorted({row[2] for row in pairs if row[0] == kind})

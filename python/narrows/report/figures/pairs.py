@@ -1,4 +1,4 @@
-"""Heat map of pairs: the share that a scheme gets beside another one, and the harm that it takes."""
+"""Heat map of pairs: the share that a scheme gets beside another one, and the harm that it suffers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _rates(run: Run, names: dict[str, list[str]]) -> dict[str, list[float]] | No
 
 
 def _valid(data: Campaign) -> dict[str, list[dict[str, list[float]]]]:
-    """Per condition the throughputs of the valid runs."""
+    """The throughputs of the valid runs, by condition."""
     names, result = _names(data), {}
     for title, labels in _conditions.groups(data, data.schemes).items():
         runs = [run for label in labels for run in data.of_scheme(label) if run.valid]
@@ -57,7 +57,9 @@ def _valid(data: Campaign) -> dict[str, list[dict[str, list[float]]]]:
 
 
 def _collect(runs: list[dict[str, list[float]]]) -> dict[Pair, list[float]]:
-    """Per pair (row, column) the share that a flow of the row's scheme has of one of each, in every run."""
+    """For each pair (row, column), the share that a flow of the row's scheme gets beside one of the column's,
+    in every run.
+    """
     result: dict[Pair, list[float]] = {}
     for rates in runs:
         means = {scheme: sum(values) / len(values) for scheme, values in rates.items()}
@@ -70,9 +72,10 @@ def _collect(runs: list[dict[str, list[float]]]) -> dict[Pair, list[float]]:
 
 
 def _harm(runs: list[dict[str, list[float]]]) -> dict[Pair, float]:
-    """Per pair the share of its throughput alone that the row's scheme loses beside a flow of the column's,
-    from medians of runs (Ware et al., HotNets 2019); of schemes that ran alone too. Beside itself it is what
-    two flows of a scheme do to each other: the measure for the others (RFC 9743, section 5.2)."""
+    """For each pair, the share of its throughput alone that the row's scheme loses beside a flow of the
+    column's, from medians of runs (Ware et al., HotNets 2019), if schemes also ran alone. On the diagonal it
+    is the harm between two flows of one scheme: the reference for the others (RFC 9743, section 5.2).
+    """
     alone: dict[str, list[float]] = {}
     beside: dict[Pair, list[float]] = {}
     for rates in runs:
@@ -91,7 +94,7 @@ def _harm(runs: list[dict[str, list[float]]]) -> dict[Pair, float]:
 
 
 def _shares_by_condition(data: Campaign) -> dict[str, tuple[dict[Pair, list[float]], dict[Pair, float]]]:
-    """Shares and harm by condition, where there are pairs."""
+    """Shares and harm by condition, if there are pairs."""
     result = {title: (_collect(runs), _harm(runs)) for title, runs in _valid(data).items()}
     return {
         title: (shares, harm)
@@ -101,14 +104,14 @@ def _shares_by_condition(data: Campaign) -> dict[str, tuple[dict[Pair, list[floa
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs runs that mix two schemes: those of two pairs, or of one whose schemes ran alone too."""
+    """The figure needs runs that mix two schemes: of two pairs, or of one whose schemes also ran alone."""
     return (
         None if _shares_by_condition(data) else "Fewer than two pairs of schemes share a path in valid runs."
     )
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per condition and pair in either order; share and harm are each known of some pairs."""
+    """One row per condition and pair in either order; share and harm may each be missing for some pairs."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("condition", "scheme", "beside", "share", "min", "max", "harm", "runs")
     }
@@ -138,14 +141,14 @@ def caption(data: Campaign) -> str:
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A square per pair, a panel per condition; a second block for harm where schemes ran alone too."""
+    """A square per pair, a panel per condition; a second block for harm if schemes also ran alone."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     shown = _shares_by_condition(data)
     present = {name for result, harm in shown.values() for pair in (*result, *harm) for name in pair}
     schemes = [s for s in _in_order(data) if s in present]
-    # Lightness rises or falls from one end to the other, so that the maps can be read in grey.
+    # Lightness is monotonic, so that the maps can be read in grey.
     ends = LinearSegmentedColormap.from_list("shares", ["#4a2373", "#a5799f", "#e8b86a", "#fff3d9"])
     worse = LinearSegmentedColormap.from_list("harm", ["#f4f1ec", "#b98bb8", "#4a2373"])
     scale = Normalize(0, 100)
@@ -192,7 +195,7 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 
 def _table(schemes: list[str], values: dict[Pair, float]) -> Any:
-    """Per cents in rows and columns."""
+    """Percentages in rows and columns."""
     table: Any = np.full((len(schemes), len(schemes)), np.nan)
     for (row, column), value in values.items():
         table[schemes.index(row), schemes.index(column)] = value * 100

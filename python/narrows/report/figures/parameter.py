@@ -41,12 +41,12 @@ class Point:
 
 
 def matrix_rows(data: Campaign) -> dict[str, tuple[str, dict[str, str]]]:
-    """Scheme and values of every row that a matrix made, by its label."""
+    """Scheme and values of every row of a matrix, by its label."""
     return {label: (row.scheme, dict(row.values)) for label, row in data.rows.items() if row.values}
 
 
 def points(data: Campaign) -> list[Point]:
-    """One per scheme, cell of the matrix and metric that has values."""
+    """One point per scheme, cell of the matrix and metric with values."""
     return data.keep("parameter", lambda: _read(data))
 
 
@@ -68,7 +68,7 @@ def _read(data: Campaign) -> list[Point]:
 
 
 def _axis(points: list[Point]) -> str | None:
-    """The parameter with the most values lies on the axis; of equals the first."""
+    """The parameter on the axis is the one with the most values; among equals the first."""
     keys = list(dict.fromkeys(key for point in points for key in point.values))
     counted = {key: len({point.values.get(key) for point in points}) for key in keys}
     best = max(keys, key=lambda key: counted[key], default=None)
@@ -76,7 +76,7 @@ def _axis(points: list[Point]) -> str | None:
 
 
 def numeric(texts: list[str]) -> tuple[list[float], str] | None:
-    """The values as numbers of one unit; `None` if they are not all quantities of one kind."""
+    """The values as numbers in one unit; `None` if they are not all quantities of one kind."""
     from narrows.scenario.quantity import QuantityError, parse
 
     first = {text.split()[0] for text in texts}
@@ -98,14 +98,14 @@ def numeric(texts: list[str]) -> tuple[list[float], str] | None:
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs a matrix with valid runs in several cells."""
+    """The figure needs a matrix with valid runs in several cells."""
     if not matrix_rows(data):
         return "The scenario has no matrix."
     return None if _axis(points(data)) else "No parameter has valid runs at two of its values."
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per scheme, cell of the matrix and metric, with the ends that are drawn."""
+    """One row per scheme, cell of the matrix and metric, with the drawn interval."""
     result = points(data)
     keys = list(dict.fromkeys(key for point in result for key in point.values))
     spreads = [spread_of(summarise(point.samples)) for point in result]
@@ -157,7 +157,7 @@ def figure(data: Campaign, options: Options) -> Figure:
                 for scheme in dict.fromkeys(point.scheme for point in own):
                     mine = sorted((at[p.values[axis]], p.samples) for p in own if p.scheme == scheme)
                     entries.setdefault(scheme, _line(axes, mine, data.styles[scheme]))
-            # Once all panels have their data: before, what comes later would be cut.
+            # Only once all panels have their data: data drawn later would be cut off.
             reach_values(row)
             _ticks(row[0], at, placed is not None, panels.panel_mm, options)
             limit(row[0], options)
@@ -167,13 +167,13 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 
 def axis_name(metric: Quantity) -> str:
-    """A metric with its unit, as axes name it."""
+    """A metric with its unit, as an axis label."""
     unit = unit_of(metric)
     return f"{metric.label} ({unit})" if unit else metric.label
 
 
 def _titles(groups: list[tuple[tuple[str, str], ...]]) -> list[str]:
-    """The combinations in words, without what all have."""
+    """The combinations in words, without the values that all share."""
     shared = set(groups[0]).intersection(*groups)
     return [
         ", ".join(f"{key} {value}" for key, value in group if (key, value) not in shared) for group in groups

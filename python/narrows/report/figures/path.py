@@ -1,4 +1,6 @@
-"""The path as a picture: hosts, and the elements of both directions in the order of the packets."""
+"""The path as a picture: hosts, and the elements of both directions in the order in which packets
+pass them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ ALSO = ("topology",)
 SCOPE = "campaign"
 ORDER = 10
 
-_HOST = 27.0  # widths and heights in mm on the page
+_HOST = 27.0  # Widths and heights in mm on the page.
 _BOX = (27.0, 15.0)
 _LANE = 24.0
 

@@ -1,4 +1,4 @@
-"""Qualities that players of video fetched over time, and when their pictures stood."""
+"""The qualities that video players fetched over time, and their stalls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORDER = 70
 
 
 def _players(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
-    """Each flow under test that is a player, with when it began in s."""
+    """Each flow under test that is a player, with its start in s."""
     played = of_run(run.folder, run.settings)
     styles = run.styles_of(run.tested)
     starts = {int(f["flow"]): (f.get("start_ns") or 0) / 1e9 for f in run.settings.get("flows") or []}
@@ -34,20 +34,20 @@ def _players(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
 
 
 def _steps(begin_s: float, playback: Playback) -> tuple[Any, Any]:
-    """When segments arrived, and their bitrates; the last lasts until the end."""
+    """The arrival times of segments, and their bitrates; the last one lasts until the end."""
     times = [begin_s + at / 1e9 for at, *_ in playback.segments]
     rates = [bitrate / 1e6 for _, _, bitrate, _ in playback.segments]
     return np.array([*times, begin_s + playback.end_ns / 1e9]), np.array([*rates, rates[-1]])
 
 
 def _stands(begin_s: float, playback: Playback) -> list[tuple[float, float]]:
-    """When the picture was not there: before it first moved, and in each stall."""
+    """The times without a moving picture: before it first moved, and in each stall."""
     spans = [(0, playback.end_ns if playback.moved_ns is None else playback.moved_ns), *playback.stalls]
     return [(begin_s + begin / 1e9, begin_s + end / 1e9) for begin, end in spans]
 
 
 def concerns(run: Run) -> bool:
-    """Most flows are no players."""
+    """Most flows are not players."""
     return any((flow.get("program") or {}).get("segments") for flow in run.settings.get("flows") or [])
 
 
@@ -59,7 +59,7 @@ def absent(run: Run) -> str | None:
 
 
 def numbers(run: Run) -> Numbers:
-    """A row per segment, with its bitrate, and per time in which the picture stood, with its length."""
+    """A row per segment, with its bitrate, and per stall, with its length."""
     rows: list[tuple[int, float, float, float]] = []
     for flow, _, begin_s, playback in _players(run):
         times, rates = _steps(begin_s, playback)
@@ -78,7 +78,7 @@ def caption(_run: Run) -> str:
 
 
 def figure(run: Run, options: Options) -> Figure:
-    """A line of steps per player, and its bars at the foot."""
+    """A step line per player, and its stalls as bars at the foot."""
     pairs = _players(run)
     with over_time(options, 42.0, run.duration_s, run.change_times_s, "bitrate (Mbit/s)") as plot:
         most = max(float(np.max(_steps(begin_s, playback)[1])) for _, _, begin_s, playback in pairs)
@@ -101,7 +101,7 @@ def chart(run: Run) -> NumberChart:
         times, rates = _steps(begin_s, playback)
         made.xs.append(times)
         made.add(style.label, "step", rates, style)
-        # Between two spans is a point without a value.
+        # A point without a value separates two spans.
         spans = _stands(begin_s, playback)
         made.xs.append(np.array([time for begin, end in spans for time in (begin, end, end + 1e-6)]))
         zeros = np.array([0.0, 0.0, np.nan] * len(spans))

@@ -1,4 +1,4 @@
-"""Round-trip times that every sender measures."""
+"""The round-trip times that every sender measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time-sequence: how many bytes each sender has put into the network, over time."""
+"""Time-sequence: the number of bytes that each sender has put into the network, over time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ POINTS = 6_000
 
 
 def _lines(run: Run) -> dict[int, tuple[Any, Any, Any, Any]]:
-    """Per flow under test: the times (s) at which its data packets entered, the megabytes up to each, and of
-    those that never arrived the same."""
+    """For each flow under test: the times (s) at which its data packets entered, the cumulative megabytes,
+    and the same for those that never arrived.
+    """
     lines: dict[int, tuple[Any, Any, Any, Any]] = run.keep("sequence", lambda: _read_lines(run))
     return lines
 
@@ -46,14 +47,14 @@ def _read_lines(run: Run) -> dict[int, tuple[Any, Any, Any, Any]]:
 
 
 def absent(run: Run) -> str | None:
-    """Needs every packet."""
+    """The figure needs every packet."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
     return None if _lines(run) else "The record keeps no single packets, or no packet entered the network."
 
 
 def numbers(run: Run) -> Numbers:
-    """One row per packet: its place in the flow and whether it arrived."""
+    """One row per packet: its position in the flow and whether it arrived."""
     rows = [
         (np.full(len(time), number), time, total, np.isin(time, lost).astype(int))
         for number, (time, total, lost, _) in _lines(run).items()

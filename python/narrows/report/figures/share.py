@@ -1,4 +1,4 @@
-"""Share of the delivered bits that each flow has, over time."""
+"""The share of each flow in the delivered bits, over time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ IN_REPORT = False
 
 
 def _shares(run: Run) -> dict[int, Any]:
-    """Per flow under test the share (0 to 1) of what all of them got in a bin; no number where nothing
-    arrived."""
+    """For each flow under test the share (0 to 1) of the bits that all of them received in a bin; NaN if
+    nothing arrived.
+    """
     series = run.throughput.flows
     rates = {flow.number: series[flow.number].arrived_bps for flow in run.tested if flow.number in series}
     total = np.sum(list(rates.values()), axis=0)
@@ -52,7 +53,7 @@ def caption(run: Run) -> str:
 
 
 def figure(run: Run, options: Options) -> Figure:
-    """Areas on top of each other."""
+    """Stacked areas."""
     shares = _shares(run)
     flows = [flow for flow in run.tested if flow.number in shares]
     styles = run.styles_of(flows)

@@ -43,7 +43,7 @@ ALSO = ("scatter", "throughput-delay")
 SCOPE = "campaign"
 ORDER = 20
 STATISTIC = OF_RUNS
-OWN_LIMITS = True  # names are placed for the ends of the axes
+OWN_LIMITS = True  # The placement of names depends on the limits of the axes.
 
 MOST_NAMES = 8
 """Up to so many schemes have their names beside the marks; more are numbered, with a legend."""
@@ -52,7 +52,7 @@ WIDE_MM = 140.0
 
 _USUAL_LEFT = 14.0
 _SMALL, _LARGE = 6.0, 40.0
-_WEIGHT = {"*": 1.9, "P": 1.2, "X": 1.2, "D": 0.85}  # so that marks of all shapes look equally large
+_WEIGHT = {"*": 1.9, "P": 1.2, "X": 1.2, "D": 0.85}  # So that marks of all shapes look equally large.
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _read(data: Campaign) -> list[Dot]:
 
 
 def medians(data: Campaign) -> dict[str, tuple[float, float, int]]:
-    """Median delay, median throughput and number of runs of each row, over the runs drawn."""
+    """Median delay, median throughput and number of runs of each row, over the drawn runs."""
     grouped: dict[str, list[Dot]] = {}
     for dot in dots(data):
         grouped.setdefault(dot.run.scheme, []).append(dot)
@@ -148,7 +148,7 @@ def caption(data: Campaign) -> str:
 
 
 def _shared_parameters(schemes: list[str]) -> list[str]:
-    """Parameters that most of many schemes have: words that names can do without."""
+    """Parameters that most of many schemes share: names can omit them."""
     counted = Counter(part for scheme in schemes for part in _parts(scheme)[1:])
     shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
     brief = {_without(scheme, shared) for scheme in schemes}
@@ -156,12 +156,12 @@ def _shared_parameters(schemes: list[str]) -> list[str]:
 
 
 def _parts(scheme: str) -> list[str]:
-    """The words of a scheme's name; a parenthesis is one of them."""
+    """The words of a scheme's name; a parenthesis counts as one word."""
     return re.findall(r"\([^)]*\)|\S+", scheme)
 
 
 def _without(scheme: str, left_out: list[str]) -> str:
-    """The name of a scheme without some parameters; a model that is named like the scheme stands alone."""
+    """The name of a scheme without some parameters; for a model named like the scheme only the scheme."""
     name, *parts = [part for part in _parts(scheme) if part not in left_out]
     if parts and parts[0].startswith(f"model={name}"):
         name, parts = parts[0].removeprefix("model="), parts[1:]
@@ -185,8 +185,9 @@ def tips(data: Campaign) -> dict[str, str]:
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """The scatter, with a closer look beside it where most schemes lie close together; names beside the marks
-    of a few schemes, numbers and a legend for more. Of a matrix a panel for each combination."""
+    """The scatter, with an enlarged view beside it if most schemes lie close together; names beside the marks
+    of a few schemes, numbers and a legend for more. With a matrix, a panel for each combination.
+    """
     groups = _conditions.groups(data, list(medians(data)))
     if len(groups) > 1:
         return _multiples(data, groups, options)
@@ -195,7 +196,7 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 
 def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | None:
-    """One picture of all; `None` if names find no place in it."""
+    """A single picture of all; `None` if it has no room for the names."""
     result = dots(data)
     marks = _marks(data, result, options.width_mm, numbered=numbered)
     near = _near(result, marks) if options.x == options.y == (None, None) else None
@@ -240,13 +241,14 @@ def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | Non
 
 
 def _multiples(data: Campaign, groups: dict[str, list[str]], options: Options) -> Figure:
-    """A panel per condition, each with its own axis of delays; the legend explains the marks."""
+    """A panel per condition, each with a separate delay axis; the legend explains the marks."""
     result = dots(data)
     marks = {mark.scheme: mark for mark in _marks(data, result, options.width_mm)}
     entries: dict[str, Any] = {}
     with paper_style(options):
         block = Block(list(groups), _X_NARROW, "throughput (Mbit/s)", 27.0)
-        # Delays of different networks have separate axes, or each panel would be a heap in one place.
+        # Delays of different networks have separate axes; otherwise each panel would be a cluster in one
+        # place.
         panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0, shared=(False, True))
         panels.axes[0][0].set_ylim(*upright([d.throughput_mbps for d in result]))
         for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
@@ -276,7 +278,7 @@ class _Frame:
     def box(
         self, at: tuple[int, int], of: tuple[int, int], below: float, left: float
     ) -> tuple[float, float, float, float]:
-        """Their place in shares of the page, right of so many mm for labels."""
+        """Its position in shares of the page, to the right of `left` mm for labels."""
         right, bottom, top = 3.0, 11.0, 5.0
         wide, high = self.width / of[0], self.height / of[1]
         whole = self.height + below
@@ -285,7 +287,7 @@ class _Frame:
 
 
 def _marks(data: Campaign, dots: list[Dot], width_mm: float, *, numbered: bool = True) -> list[Mark]:
-    """One per row with valid runs, numbered if names have no room."""
+    """One mark per row with valid runs, numbered if names have no room."""
     middle = medians(data)
     shared = _shared_parameters(list(_names_of(data, list(middle)).values()))
     runs: dict[str, list[tuple[float, float]]] = {}
@@ -300,7 +302,7 @@ def _marks(data: Campaign, dots: list[Dot], width_mm: float, *, numbered: bool =
 
 
 def styles_of(data: Campaign) -> dict[str, Style]:
-    """Styles of the rows: the colour is the scheme's, and the marker that of the condition of a matrix."""
+    """Styles of the rows: the colour identifies the scheme, and the marker the condition of a matrix."""
     places = {row.label: n for n, rows in enumerate(data.conditions.values()) for row in rows}
     return {
         label: with_condition(_conditions.look(data, label), places[label], label)
@@ -311,7 +313,7 @@ def styles_of(data: Campaign) -> dict[str, Style]:
 
 
 def _near(dots: list[Dot], marks: list[Mark]) -> list[str] | None:
-    """The schemes of a closer look: those near each other in the axes that show all."""
+    """The schemes of an enlarged view: those close together in the axes that show all."""
     delays, rates = [d.delay_ms for d in dots], [d.throughput_mbps for d in dots]
     across = math.log if logarithmic(delays) else float
     (left, right), (low, high) = (across(min(delays)), across(max(delays))), upright(rates)
@@ -326,7 +328,7 @@ _X_NARROW = "95th percentile one-way delay (ms), reversed"
 
 
 def room_at_left(axes: Axes) -> float:
-    """Room (mm) that the labels at the left of axes need on the page."""
+    """The width (mm) that labels on the left of axes need on the page."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     ticks = max(
@@ -336,7 +338,7 @@ def room_at_left(axes: Axes) -> float:
 
 
 def _axes(axes: Axes, dots: list[Dot], marks: list[Mark], options: Options) -> None:
-    """Labels and ends of axes for some runs and the ellipses of their spread."""
+    """Labels and limits of axes for some runs and the ellipses of their spread."""
     narrow = axes.get_position().width * options.width_mm <= SINGLE_MM + 10
     axes.set_xlabel(_X_NARROW if narrow else "95th percentile one-way delay (ms), smaller to the right")
     axes.set_ylabel("throughput (Mbit/s)")
@@ -365,14 +367,14 @@ def _points(
     scale: float = 1.0,
     spread: bool = True,
 ) -> None:
-    """Ellipses, runs and medians, in this order from the ground up."""
+    """Ellipses, runs and medians, drawn in this order."""
     order = {dot.run.cell: number for number, dot in enumerate(dots(data))}
     places = {scheme: number for number, scheme in enumerate(medians(data))}
     styles = {mark.scheme: mark.style for mark in marks}
     for mark in marks if spread else []:
         shape = ellipse(mark.runs, axes.get_xscale() == "log")
         if shape is not None:
-            if len(marks) <= MOST_NAMES:  # more of them would only make the middle dark
+            if len(marks) <= MOST_NAMES:  # More of them would only darken the middle.
                 axes.fill(*shape, facecolor=mark.style.color, alpha=0.13, linewidth=0, zorder=2)
             axes.plot(*shape, color=mark.style.color, linewidth=0.6, zorder=2.1, solid_joinstyle="round")
     for dot in result:

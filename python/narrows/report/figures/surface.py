@@ -30,12 +30,12 @@ IN_REPORT = False
 OWN_LIMITS = True
 STATISTIC = "median over points, each the median over its valid runs"
 
-#: Classes of a parameter with many values.
+#: Maximum number of classes of a parameter with many values.
 MOST = 8
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs two parameters that vary."""
+    """The figure needs two parameters that vary."""
     if not any(_axes(points) for _, points in spaces(data)):
         return "Fewer than two parameters vary over the valid runs."
     return None
@@ -43,7 +43,8 @@ def absent(data: Campaign) -> str | None:
 
 def _axes(points: list[Points]) -> tuple[str, str] | None:
     """The two parameters that explain most of the metric, over all schemes, in the order of the scenario, so
-    that the maps of all metrics over the same parameters have the same axes."""
+    that the maps of all metrics over the same parameters have the same axes.
+    """
     shares: dict[str, float] = {}
     for point in points:
         for name, share in effects(point).main.items():
@@ -56,8 +57,9 @@ def _axes(points: list[Points]) -> tuple[str, str] | None:
 
 
 def _grids(points: list[Points], axes: tuple[str, str]) -> tuple[list[Any], list[str], list[str]]:
-    """Of each scheme the medians of the metric by classes (rows from below), which are the same for all; with
-    the middles of the classes as they are shown."""
+    """For each scheme, the medians of the metric by class (rows from below); all schemes share the classes,
+    which are returned with their displayed midpoints.
+    """
     every = [[value for point in points for value in point.values[name]] for name in axes]
     across, up = (classes(values, MOST) for values in every)
     tables, begin = [], 0
@@ -116,7 +118,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    # Lightness falls from one end to the other, so that the map can be read in grey.
+    # Lightness is monotonic, so that the map can be read in grey.
     shades = LinearSegmentedColormap.from_list("surface", ["#f4f1ec", "#c78200", "#5b2a86"])
     drawn = [(metric, points, axes) for metric, points in spaces(data) if (axes := _axes(points))]
     with paper_style(options):
@@ -160,7 +162,7 @@ def write_values(
     form: Callable[[float, int], str],
     light_above: bool = True,
 ) -> None:
-    """The numbers of a map in its fields, where all have room; otherwise the colour bar shows them."""
+    """Writes the numbers of a map into its fields, if all fit; otherwise the colour bar shows them."""
     figure = place.get_figure(root=True)
     assert figure is not None
     frame = place.get_position()

@@ -1,4 +1,6 @@
-"""Throughput over time: what each flow sent (dashed) and what arrived (solid), over the capacity (shaded)."""
+"""Throughput over time: the rate that each flow sent (dashed) and received (solid), over the capacity
+(shaded).
+"""
 
 from __future__ import annotations
 
@@ -63,13 +65,13 @@ def _background_style(run: Run) -> Style:
 
 
 def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
-    """Bins in which the flow was not meant to run: there a rate of zero says nothing."""
+    """Bins in which the flow was not meant to run: a rate of zero has no meaning there."""
     begin, end = planned.get("start_ns", 0) / 1e9, planned.get("stop_ns", np.inf) / 1e9
     return (start + bin_ns / 1e9 <= begin) | (start >= end)
 
 
 def absent(run: Run) -> str | None:
-    """Nothing to draw where no flow sent a packet, or none was observed."""
+    """Nothing can be drawn if no flow sent a packet, or none was observed."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
     if any(np.nansum(sent) > 0 for _, sent, _ in _rates(run).flows):
@@ -107,13 +109,13 @@ def caption(run: Run) -> str:
 
 
 def _label(run: Run, flow: Flow, sent: Any) -> str:
-    """A flow with its means: what it sent, over the bins in which it was to run, and its throughput."""
+    """A flow with its means: its sending rate over the bins in which it was to run, and its throughput."""
     own = sent[np.isfinite(sent)]
     listed: list[dict[str, Any]] = run.settings.get("flows") or []
     planned: dict[str, Any] = next((f for f in listed if int(f["flow"]) == flow.number), {})
     active = np.flatnonzero(own)
     if (planned.get("traffic") or {}).get("kind", "bulk") != "bulk" and len(active):
-        own = own[active[0] : active[-1] + 1]  # an application may have nothing to send long before the end
+        own = own[active[0] : active[-1] + 1]  # An application may run out of data long before the end.
     parts = [f"sent {units.number(float(np.mean(own)))}"] if len(own) else []
     value = run.value(str(flow.number), "throughput_bps")
     if value is not None:
@@ -122,7 +124,7 @@ def _label(run: Run, flow: Flow, sent: Any) -> str:
 
 
 def figure(run: Run, options: Options) -> Figure:
-    """Steps per bin, so that a bin reads as the average it is."""
+    """Steps per bin, because a bin is an average."""
     rates = _rates(run)
     start = rates.time_s
     width = run.bin_ns / 1e9
@@ -167,7 +169,7 @@ def _marker(style: Style) -> dict[str, Any]:
 
 
 def _to_the_end(values: Any) -> Any:
-    """The last bin once more, at its end: without it a step would stop where the last bin starts."""
+    """Repeats the last bin at its end: otherwise a step would stop where the last bin starts."""
     return np.append(values, values[-1:])
 
 

@@ -1,1 +1,1 @@
-"""External programs as schemes: manifests, where they are kept, and how cells describe them."""
+"""External programs as schemes: manifests, their locations, and their form in cells."""

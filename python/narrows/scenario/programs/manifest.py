@@ -1,4 +1,4 @@
-"""Manifests of programs (`narrows/program/1`): read as strictly as scenarios are."""
+"""Manifests of programs (`narrows/program/1`), read as strictly as scenarios."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = (
 )
 SCHEMA = MANIFEST["schema"].example
 LISTENER, CONNECTOR = "listener", "connector"
-#: Signs of readiness that are a port on which something listens: by TCP, by UDP, by either.
+#: Signs of readiness that are an open port: TCP, UDP, or either.
 LISTENS = ("tcp", "udp", "port")
-#: The variant of a manifest that names none.
+#: The variant of a manifest without variants.
 ONLY_VARIANT = "default"
 #: Placeholders that need no parameter, with their meanings.
 PLACEHOLDERS: dict[str, str] = FORMAT["placeholders"]
 PORT = "{port}"
-#: The placeholder of what was built.
+#: The placeholder for the folder of the build.
 BUILT = "built"
 #: Names of programs, variants and parameters.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}$")
-#: A manifest that is longer was named by mistake.
+#: A longer file was named by mistake.
 MOST_BYTES = 100_000
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: Programs that run the first file that they are given, and how files for them end.
+#: Programs that run the first file in their arguments, and the suffixes of such files.
 _INTERPRETER = re.compile(r"(?:python|perl|ruby|lua|node|php)[0-9.]*|(?:ba|da|z|k)?sh|Rscript|java|julia")
 _SCRIPTS = (".py", ".sh", ".pl", ".rb", ".js", ".lua", ".jl", ".R", ".php")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}$")
@@ -50,7 +50,7 @@ _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}$")
 
 @dataclass(frozen=True)
 class SideOf:
-    """One process of a program, as its manifest says; texts have their placeholders."""
+    """One process of a program in its manifest; texts contain placeholders."""
 
     command: tuple[str, ...]
     env: dict[str, str]
@@ -102,20 +102,20 @@ class Program:
     limits: dict[str, int | None]
     #: Metrics that it reports itself.
     reports: tuple[Report, ...] = ()
-    #: File in the folders of both sides in which they log frames of video.
+    #: File in both sides' folders to which they log frames of video.
     frames: str | None = None
-    #: File in the folder of the receiving side in which a player logs segments of video.
+    #: File in the receiving side's folder to which a player logs segments of video.
     segments: str | None = None
     #: True if one listener serves all flows.
     shared: bool = False
     #: Names of the schemes.
     schemes: tuple[str, ...] = field(default=())
-    #: Why it can't run here, if that is known already.
+    #: Why it can't run here, if that is already known.
     unavailable: str = ""
 
 
 def read(path: Path, name: str | None = None) -> Program:
-    """The program of a manifest; raises `DataError`, with everything that is wrong in it."""
+    """The program of a manifest; raises `DataError` with all errors in it."""
     try:
         data = read_whole(path, "manifest", MOST_BYTES)
         text = data.decode("utf-8-sig")
@@ -127,7 +127,7 @@ def read(path: Path, name: str | None = None) -> Program:
 
 
 def read_text(text: str, path: Path, name: str) -> Program:
-    """The same for the text of a manifest that is, or would be, at `path`."""
+    """The program of a manifest's text that is, or would be, at `path`."""
     source = str(path)
     tree = parse_value(text, source)
     if not isinstance(tree, Mapping):
@@ -137,13 +137,13 @@ def read_text(text: str, path: Path, name: str) -> Program:
 
 
 class _Reader:
-    """Reads one manifest and collects what is wrong in it."""
+    """Reads one manifest and collects its errors."""
 
     def __init__(self, tree: Mapping, path: Path) -> None:
         self.tree = tree
         self.path = path
         self.problems = Problems()
-        #: Placeholders that may be used.
+        #: The placeholders that are allowed.
         self.words: set[str] = set(PLACEHOLDERS)
         if "build" not in tree.entries:
             self.words.remove(BUILT)
@@ -179,7 +179,7 @@ class _Reader:
             limits=self._values("limits", LIMITS),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
             frames=self._reported_file("frames", shared),
-            # Here it is the connector that plays if one listener serves all.
+            # The connector is the player if one listener serves all flows.
             segments=self._reported_file("segments", shared and data == CONNECTOR),
             shared=shared,
             schemes=tuple(f"{name}:{variant}" for variant in variants),
@@ -210,7 +210,7 @@ class _Reader:
         return " ".join(value.text.split())
 
     def _word(self, value: Node, known: bool = True) -> str:
-        """One word of a command or a variable, whose placeholders are looked at."""
+        """One word of a command or a variable, with its placeholders checked."""
         if isinstance(value, Mapping) and len(value.entries) == 1:
             # An unquoted placeholder is a mapping in YAML.
             name = next(iter(value.entries))
@@ -226,7 +226,7 @@ class _Reader:
         return value.text
 
     def _words(self, mapping: Mapping, key: str) -> tuple[str, ...]:
-        """A command: a list of words, or a line that is split."""
+        """A command: a list of words, or a line to be split."""
         value = mapping.entries.get(key)
         if value is None:
             return ()
@@ -275,10 +275,10 @@ class _Reader:
         return nothing
 
     def _check_here(self, command: tuple[str, ...], mapping: Mapping) -> None:
-        """Notes words of a command that mean files beside the manifest: processes run elsewhere."""
+        """Notes words of a command that refer to files beside the manifest: processes run elsewhere."""
         runs_script = bool(command) and _INTERPRETER.fullmatch(PurePath(command[0]).name) is not None
         script = next((word for word in command[1:] if not word.startswith("-")), "") if runs_script else ""
-        # The first word may be a path beside the manifest.
+        # The first word may be a path relative to the manifest.
         for word in dict.fromkeys(command[1:]):
             if word.startswith(("-", "/")) or _PLACEHOLDER.search(word):
                 continue
@@ -455,7 +455,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """True if a path names a file; whole programs as words of a command are longer than any name."""
+    """True if a path names a file; whole programs as words of a command are longer than any file name."""
     try:
         return path.is_file()
     except (OSError, ValueError):

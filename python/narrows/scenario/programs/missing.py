@@ -1,4 +1,4 @@
-"""Looks for what a program lacks on this machine, before anything runs."""
+"""Finds the requirements of a program that this machine lacks, before anything runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from narrows.scenario.programs.recipe import builds_folder
 from narrows.scenario.programs.scheme import UNAVAILABLE, is_filled
 from narrows.scenario.programs.store import find, load
 
-#: The beginning of programs in machine code.
+#: The first bytes of programs in machine code.
 _ELF = b"\x7fELF"
 _NOT_FOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 #: The dynamic linker answers at once, or not at all.
@@ -26,7 +26,7 @@ _LIMIT_S = 5.0
 
 
 def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CONNECTOR)) -> str | None:
-    """Why these sides of a program, as cells have it, can't run here; None if nothing speaks against it."""
+    """Why these sides of a program, in the form of cells, can't run here; None if no obstacle is known."""
     if UNAVAILABLE in program:
         return str(program[UNAVAILABLE])
     for path in program.get("files", ()):
@@ -53,7 +53,7 @@ def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CON
 
 
 def _remedy(program: dict[str, Any]) -> str:
-    """How to get what is missing, as the end of a sentence, where its manifest says how it is built."""
+    """How to install the missing parts, as the end of a sentence, if the manifest describes the build."""
     with contextlib.suppress(NarrowsError, OSError):
         known = load(find(program["name"], Path()))
         if known.build is not None and known.sha256 == program["manifest"]:
@@ -63,7 +63,7 @@ def _remedy(program: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=64)
 def _libraries(path: str, library_path: str) -> tuple[str, ...]:
-    """The libraries that the dynamic linker would not find for a program."""
+    """The libraries of a program that the dynamic linker would not find."""
     ldd = shutil.which("ldd")
     try:
         with open_regular(Path(path)) as stream:
@@ -74,6 +74,6 @@ def _libraries(path: str, library_path: str) -> tuple[str, ...]:
             [ldd, path], env=env, capture_output=True, text=True, timeout=_LIMIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        # Its absence from the list does not refuse the program.
+        # If it is missing, the program is not refused.
         return ()
     return tuple(dict.fromkeys(_NOT_FOUND.findall(done.stdout)))

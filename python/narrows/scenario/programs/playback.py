@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from narrows.documents.results import Metric
 
-#: Name, label, unit in files, unit for people and the factor, better, of all flows, definition.
+#: Name, label, unit in files, display unit and factor, better, total of all flows, definition.
 METRICS: tuple[tuple[str, str, tuple[str, str, float], str, str, str], ...] = (
     (
         "playback_startup_ns", "start-up of playback", ("ns", "s", 1e-9), "lower", "mean",
@@ -31,7 +31,7 @@ METRICS: tuple[tuple[str, str, tuple[str, str, float], str, str, str], ...] = (
 
 
 def describe() -> list[Metric]:
-    """The metrics, as results describe metrics."""
+    """The metrics, in the form in which results describe metrics."""
     return [
         Metric(
             name=name,

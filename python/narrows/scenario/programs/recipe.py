@@ -1,4 +1,4 @@
-"""How a program is built (`build:` of its manifest), and where what was built is kept."""
+"""The build of a program (`build:` of its manifest), and the location of builds."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of
 
 CARGO, GO, PIP, NPM, DEBIAN = "cargo", "go", "pip", "npm", "debian"
-#: The key of a command that makes more, beside one of those.
+#: The key of an additional command after those steps.
 THEN = "then"
-#: The file with the versions and hashes of everything that is fetched, in the folder of sources.
+#: The file with the versions and hashes of all dependencies, in the folder of sources.
 LOCKED = {
     CARGO: ("Cargo.toml", "Cargo.lock"),
     GO: ("go.mod", "go.sum"),
     PIP: ("requirements.txt",),
     NPM: ("package.json", "package-lock.json"),
 }
-#: Names the folder of builds instead of the one in the data folder.
+#: Names another folder of builds than the one in the data folder.
 FOLDER_VARIABLE = "NARROWS_PROGRAMS"
 #: Written last, so that a folder without it is not a build.
 ABOUT = "built.json"
 
-#: A name that can be no option of a package manager.
+#: A name that can't be mistaken for an option of a package manager.
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+-]*$")
-#: Folders that tools fill and sources are not.
+#: Folders that tools create and that are not sources.
 _NOT_SOURCES = ("target", "__pycache__", "node_modules")
 _MOST_FILES = 2000
 _MOST_BYTES = 50_000_000
@@ -39,19 +39,19 @@ _MOST_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a program is built."""
+    """The build instructions of a program."""
 
     kind: str
-    #: The folder of sources; None for packages of Debian alone.
+    #: The folder of sources; None for Debian packages alone.
     sources: Path | None
-    #: Packages of Debian.
+    #: Debian packages.
     packages: tuple[str, ...] = ()
-    #: A command that makes more, with the placeholder `{built}`.
+    #: An additional command, with the placeholder `{built}`.
     then: tuple[str, ...] = ()
 
 
 def read_recipe(written: Mapping, base: Path, then: tuple[str, ...] = ()) -> Recipe:
-    """The recipe in a manifest in the folder `base`, whose key `then` was read; raises `Wrong`."""
+    """The recipe of a manifest in the folder `base`, whose key `then` was read; raises `Wrong`."""
     kinds = [name for name in LOCKED if name in written.entries]
     packages = _packages(written.entries[DEBIAN]) if DEBIAN in written.entries else ()
     if len(kinds) > 1 or not (kinds or packages):
@@ -81,18 +81,18 @@ def _packages(value: Node) -> tuple[str, ...]:
 
 
 def builds_folder() -> Path:
-    """The folder with everything that was built (it need not exist)."""
+    """The folder of all builds (it need not exist)."""
     named = Path(os.environ.get(FOLDER_VARIABLE, ""))
     return named if named.is_absolute() else data_folder() / "programs"
 
 
 def folder_of(name: str, recipe: Recipe) -> Path:
-    """The folder in which a program is once it is built."""
+    """The folder of a program's build."""
     return builds_folder() / f"{name}-{identity(recipe)[:12]}"
 
 
 def is_built(folder: Path) -> bool:
-    """True if a folder holds a complete build."""
+    """True if a folder contains a complete build."""
     return (folder / ABOUT).is_file()
 
 
@@ -111,7 +111,7 @@ def identity(recipe: Recipe) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of sources, in order."""
+    """The source files, in order."""
     files: list[Path] = []
     size = 0
     for at, folders, names in os.walk(folder):

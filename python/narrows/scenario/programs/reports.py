@@ -1,4 +1,4 @@
-"""Metrics that a program reports itself, as its manifest describes them."""
+"""Metrics that a program reports itself, as described by its manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.scenario.quantity import UNITS
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
-#: Ways of finding values; each metric has one.
+#: Ways of locating values; each metric has one.
 FINDERS = ("json", "ndjson", "regex")
 BETTER = ("higher", "lower")
 #: How several values of a flow are combined.
@@ -33,7 +33,7 @@ class Report:
     """One metric that a program reports."""
 
     name: str
-    #: The process whose output it is in; `output`, `errors`, or a file in the folder that it has for such.
+    #: The process that reports it; `output`, `errors`, or a file in its log folder.
     side: str
     where: str
     finder: str
@@ -41,7 +41,7 @@ class Report:
     unit: str
     better: str | None
     combine: str
-    #: How the values of all flows are combined; `None` if they have no total.
+    #: How the values of all flows are combined; `None` if there is no total.
     flows: str | None
     what: str
 
@@ -60,7 +60,9 @@ class Report:
 
 
 def steps(path: str) -> list[str | int]:
-    """The steps of a path through JSON; `*` is every item of a list. Raises `ValueError` if it is none."""
+    """The steps of a path through JSON; `*` means every item of a list. Raises `ValueError` for an invalid
+    path.
+    """
     result: list[str | int] = []
     at = 0
     while at < len(path):
@@ -82,7 +84,9 @@ def steps(path: str) -> list[str | int]:
 def read_reports(
     mapping: Mapping, keys: dict[str, Key], data: str, shared: bool, problems: Problems
 ) -> tuple[Report, ...]:
-    """The metrics of a manifest. `data` is the side that sends; `shared`: one listener serves all flows."""
+    """The metrics of a manifest. `data` is the side that sends; `shared` means that one listener serves all
+    flows.
+    """
     reports = []
     if len(mapping.entries) > MOST:
         problems.add(mapping.mark, f"has {len(mapping.entries)} metrics; {MOST} are the most")
@@ -131,7 +135,7 @@ def _text(mapping: Mapping, key: str) -> str:
     text = " ".join(value.text.split())
     if key == "unit" and text not in UNITS:
         hint = did_you_mean(text, UNITS)
-        # Unknown units are shown as written, unless one of the known ones was meant.
+        # Unknown units are shown as written, unless they resemble a known one.
         if hint and text.lower() in {unit.lower() for unit in UNITS}:
             raise Wrong(value.mark, f'unknown unit "{shorten(text)}"{hint}')
     return text
@@ -158,8 +162,9 @@ def _where(mapping: Mapping) -> str:
 
 
 def file_in_log(value: Node, kinds: str = "a file") -> str:
-    """The path of a file that a program writes into `{log}`, relative to that; raises `Wrong`, which asks for
-    `kinds`."""
+    """The path of a file that a program writes into `{log}`, relative to that folder; raises `Wrong`, which
+    asks for `kinds`.
+    """
     text = value.text if isinstance(value, Scalar) and not value.is_null else ""
     path = PurePosixPath(text.removeprefix("{log}/"))
     if not text or path.is_absolute() or ".." in path.parts or "{" in str(path) or "\0" in text:

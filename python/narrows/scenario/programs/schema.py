@@ -22,7 +22,7 @@ from narrows.scenario.programs.recipe import DEBIAN, LOCKED, THEN
 from narrows.scenario.programs.reports import MOST
 from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema
 
-#: One of what has sources, with packages beside it or not; or packages alone.
+#: Exactly one kind of sources, with or without packages; or packages alone.
 _RECIPES: Schema = {
     "oneOf": [
         *({"required": [kind]} for kind in LOCKED),
@@ -33,7 +33,7 @@ _PARTS = {"build": BUILD, "end": END, "limits": LIMITS}
 
 
 def schema_text() -> str:
-    """The schema as it is committed and printed."""
+    """The schema in its committed and printed form."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -60,7 +60,7 @@ def _key(key: Key) -> Schema:
         side = _object(SIDE)
         if part["$side"] == CONNECTOR:
             ready = side["properties"]["ready"]
-            # A process that calls listens on nothing.
+            # The connecting process listens on nothing.
             side["properties"]["ready"] = {**ready["anyOf"][1], "description": ready["description"]}
             side["properties"]["ready"]["properties"] = {"line": ready["anyOf"][1]["properties"]["line"]}
         else:
@@ -79,7 +79,7 @@ def _key(key: Key) -> Schema:
 
 
 def _by_name(key: Key, entry: dict[str, Any]) -> Schema:
-    """Things by their names."""
+    """A mapping from names to entries."""
     names = {"pattern": f"^{NAME.pattern}"}
     return {
         "description": key.doc,

@@ -1,4 +1,4 @@
-"""Programs in scenarios: a variant with its parameters, as cells have it."""
+"""Programs in scenarios: a variant with its parameters, in the form of cells."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from narrows.scenario.programs.recipe import folder_of
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar
 from narrows.text import did_you_mean, shorten
 
-#: Keys that name a program in the place of a scheme.
+#: Keys that name a program in place of a scheme.
 PROGRAM, VARIANT = "program", "variant"
-#: Member of a program that can't run here, with the reason; no cell that runs has it.
+#: Member of a program that can't run here, with the reason; cells that run never have it.
 UNAVAILABLE = "unavailable"
-#: The placeholder that is known here, as what was built is; the agent knows the others.
+#: The placeholder that is filled in here, since the build is known here; the agent fills in the others.
 _HERE = "here"
 
 
 def program_of(value: Node, base: Path) -> tuple[Program, Variant]:
     """The program that a scheme names: `iperf3:cubic`, `{scheme: iperf3:cubic, ...}` or `{program: FILE,
-    variant: cubic, ...}`, relative to the folder `base`. Raises `Wrong` for what the scenario says wrong, and
-    `DataError` for a manifest that is wrong."""
+    variant: cubic, ...}`, relative to the folder `base`. Raises `Wrong` for errors in the scenario, and
+    `DataError` for errors in the manifest.
+    """
     if isinstance(value, Mapping) and PROGRAM in value.entries:
         return _by_keys(value, base)
     written = value.entries["scheme"] if isinstance(value, Mapping) else value
@@ -88,7 +89,7 @@ def _variant(program: Program, name: str, written: Scalar) -> Variant:
 
 
 def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str, ...]) -> dict[str, str]:
-    """The values of all parameters: those written beside the scheme, those of the variant, the defaults."""
+    """The values of all parameters: those written with the scheme, those of the variant, the defaults."""
     values = defaults(program, variant)
     if not isinstance(value, Mapping):
         return values
@@ -111,14 +112,14 @@ def defaults(program: Program, variant: Variant) -> dict[str, str]:
 
 
 def document(program: Program, variant: Variant, values: dict[str, str]) -> dict[str, Any]:
-    """A program as cells have it: plain data, with the placeholders that only the agent knows."""
+    """A program in the form of cells: plain data, with the placeholders that only the agent can fill in."""
     here = program.path.resolve().parent
     words = {**values, _HERE: str(here)}
     if program.build is not None:
         words[BUILT] = str(folder_of(program.name, program.build))
 
     def fill(text: str) -> str:
-        # A value may itself have placeholders, such as {log}/trace.
+        # A value may itself contain placeholders, such as {log}/trace.
         for _ in range(2):
             for name in placeholders(text):
                 if name in words:
@@ -178,5 +179,5 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
 
 
 def is_filled(text: str) -> bool:
-    """True if no placeholder is left in a text that only the agent can fill."""
+    """True if a text contains no placeholder that only the agent can fill in."""
     return not any(name in PLACEHOLDERS for name in placeholders(text))

@@ -1,4 +1,4 @@
-"""Where manifests are: shipped ones, those of the user, and files that scenarios name."""
+"""The locations of manifests: shipped ones, users' ones, and files that scenarios name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SUFFIXES = (".yaml", ".yml")
 
 
 def user_folder() -> Path:
-    """The folder with the manifests of the user (it need not exist)."""
+    """The folder of the user's manifests (it need not exist)."""
     return config_folder() / "programs"
 
 
 def list_programs() -> list[Found]:
-    """All manifests by name; one of the user hides a shipped one of the same name."""
+    """All manifests by name; a user's manifest hides a shipped one of the same name."""
 
     def entries(folder: Path) -> list[tuple[str, Path]]:
         try:
@@ -36,7 +36,7 @@ def list_programs() -> list[Found]:
 
 
 def find(name: str, base: Path) -> Path:
-    """The manifest that is named by its path, relative to `base`, or by its name alone."""
+    """The manifest that is named by its path, relative to `base`, or by its bare name."""
     if "/" in name or name.endswith(SUFFIXES):
         path = named_path(name, base)
         if not path.is_file():
@@ -51,14 +51,14 @@ def find(name: str, base: Path) -> Path:
 
 
 def is_name(scheme: str) -> bool:
-    """True if a scheme may be a program's: `NAME:variant`."""
+    """True if a scheme may be a program: `NAME:variant`."""
     name, colon, variant = scheme.partition(":")
     ours = scheme.startswith((KERNEL_PREFIX, BPF_PREFIX))
     return bool(colon) and not ours and bool(NAME.match(name) and NAME.match(variant))
 
 
 def schemes() -> list[str]:
-    """The schemes of all manifests that are right."""
+    """The schemes of all valid manifests."""
     texts: list[str] = []
     for program in list_programs():
         with contextlib.suppress(DataError):
@@ -67,7 +67,7 @@ def schemes() -> list[str]:
 
 
 def load(path: Path) -> Program:
-    """The program of a manifest. Raises `DataError` with everything that is wrong in it."""
+    """The program of a manifest. Raises `DataError` with all errors in it."""
     program = _load(path.resolve(), path.stat().st_mtime_ns, path)
     taken = {
         PANTHEON.rstrip(":"),

@@ -33,15 +33,15 @@ from narrows.scenario.programs.manifest import (
 )
 from narrows.text import shorten
 
-#: Name of the program that all wrappers are; the wrapper's own name is the variant.
+#: The program name of all wrappers; the wrapper's name is the variant.
 NAME = PANTHEON.rstrip(":")
-#: The parameter that names another interpreter than the first line of the wrapper does.
+#: The parameter for another interpreter than the one in the wrapper's first line.
 INTERPRETER = "python"
-#: Pantheon runs all wrappers with this, whatever they say themselves.
+#: Pantheon runs all wrappers with this interpreter, whatever their first line.
 _USUAL = "python"
 _SIDES = {"receiver": CONNECTOR, "sender": LISTENER}
 _MOST_BYTES = 1_000_000
-#: Time in s for a word that only prints something.
+#: Time limit in s for a call that only prints something.
 _LIMIT_S = 10.0
 _ELF = b"\x7fELF"
 
@@ -63,7 +63,7 @@ def find(scheme: str, base: Path) -> Path:
 def load(path: Path, interpreter: str | None = None) -> Program:
     """The program of a wrapper; its first line names the interpreter, unless `interpreter` does.
 
-    A wrapper that cannot say which side listens, for example because its Python does not exist, is an
+    A wrapper that cannot say which side listens, for example because its Python does not exist, becomes an
     unavailable program. Raises `DataError` for a file that can't be read.
     """
     try:
@@ -78,7 +78,7 @@ def _program(path: Path, content: bytes, interpreter: str | None) -> Program:
     words = [interpreter] if interpreter else interpreter_of(content)
     first, unavailable = _first(path, tuple(words))
     second = "sender" if first == "receiver" else "receiver"
-    # The interpreter is a parameter, so that a scenario can name another one.
+    # The interpreter is a parameter, so that a scenario can override it.
     start = (f"{{{INTERPRETER}}}", *words[1:], str(path)) if words else (str(path),)
     nothing = {key: param.param.default for key, param in LIMITS.items() if param.param}
     default = Parameter(INTERPRETER, words[0] if words else "", "the interpreter that runs the wrapper")
@@ -106,8 +106,9 @@ def _program(path: Path, content: bytes, interpreter: str | None) -> Program:
 
 
 def interpreter_of(content: bytes) -> list[str]:
-    """The interpreter of a wrapper and its arguments, by its first line. Nothing if it is machine code;
-    `python`, as Pantheon does, if it doesn't say."""
+    """The interpreter of a wrapper and its arguments, from its first line. Empty for machine code; `python`,
+    as in Pantheon, without such a line.
+    """
     if content.startswith(_ELF):
         return []
     line = content.split(b"\n", 1)[0].decode(errors="replace").strip()
@@ -118,7 +119,7 @@ def interpreter_of(content: bytes) -> list[str]:
         return [_USUAL]
     if Path(words[0]).name != "env" or len(words) == 1:
         return words
-    # env looks for the program on PATH; with -S it splits the rest.
+    # env searches the program on PATH; with -S it splits the rest.
     rest = words[1].removeprefix("-S").strip()
     texts = shlex.split(rest) if words[1].startswith("-S") else [rest]
     while texts and re.match(r"[A-Za-z_]\w*=", texts[0]):
@@ -141,7 +142,7 @@ def call(path: Path, words: tuple[str, ...], *arguments: str) -> subprocess.Comp
     try:
         out, err = process.communicate(timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
-        # The processes that it has started keep the pipes open.
+        # Its child processes may keep the pipes open.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -150,7 +151,7 @@ def call(path: Path, words: tuple[str, ...], *arguments: str) -> subprocess.Comp
 
 
 def _first(path: Path, words: tuple[str, ...]) -> tuple[str, str]:
-    """The side that listens, or `receiver` and the reason why the wrapper can't tell."""
+    """The side that listens, or `receiver` and the reason why the wrapper can't say."""
     another = f'name another one: {{scheme: "{PANTHEON}PATH", {INTERPRETER}: /path/of/python}}'
     if words and shutil.which(words[0]) is None:
         where = "" if "/" in words[0] else " on PATH"
@@ -170,7 +171,7 @@ def _first(path: Path, words: tuple[str, ...]) -> tuple[str, str]:
     if done.returncode == 0:
         return "receiver", f'{path.name} run_first printed "{shorten(said)}", not receiver or sender'
     if done.returncode == 127 and errors:
-        # A name without a program behind it: a shim of a version manager.
+        # A name without a program behind it: a version manager's shim.
         return (
             "receiver",
             f"{path.name} is for {words[0]}, which doesn't run here: {shorten(errors[0])}; {another}",
