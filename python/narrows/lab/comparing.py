@@ -111,7 +111,7 @@ def _experiment(run: LabRun, experiment: Experiment, values: Measured) -> LabExp
     facts = values.facts
     return LabExperiment(
         name=experiment.name,
-        what=experiment.what,
+        what=experiment.what or "",
         folder=str(run.campaign(experiment.name)),
         schemes={name: run.lab.scheme_of(name, run.where) for name in experiment.schemes},
         cases=list(experiment.cases),

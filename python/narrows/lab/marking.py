@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import field
 from msgspec.structs import replace
 
+from narrows.documents.data import Part
 from narrows.documents.laboratory import LabReport
 from narrows.documents.lessons import MARKS_FORMAT, Mark, Marks, Student, Unmarked
 from narrows.errors import DataError, NarrowsError
@@ -32,16 +33,19 @@ RIGHT, WRONG, EMPTY = "right", "wrong", "not answered"
 MARKED, NO_ANSWERS, NOT_RUN, UNREADABLE = "marked", "no answers", "not run", "unreadable"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Part, frozen=True, kw_only=True):
     """A right answer: a fixed one, or its origin in the student's runs; `within` is a relative tolerance."""
 
     right: str | None
-    origin: str | None
+    origin: str | None = field(name="from")
     column: str | None
     within: float
     factor: float
-    explain: str
+    explain: str | None
+
+
+class _Solution(Part, frozen=True, kw_only=True):
+    answers: dict[str, Answer]
 
 
 def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
@@ -53,34 +57,24 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
     if file is None or not file.is_file():
         missing = file or lab.folder / lab.lesson.solution
         raise DataError(f"{missing}: the right answers do not exist; name their file with --solution")
-    raw, tree, problems = read_section(file, "solution", "solution")
-    problems.raise_if_any()
-    solution = {}
+    content, tree, problems = read_section(file, "solution", "solution", _Solution)
     questions = lab.lesson.questions
-    for name, answer in raw["answers"].items():
-        if name not in lab.lesson.questions:
-            hint = did_you_mean(name, lab.lesson.questions) or ""
+    for name, answer in content.answers.items():
+        if name not in questions:
+            hint = did_you_mean(name, questions) or ""
             problems.add(tree.mark, f'there is no question "{shorten(name)}"{hint}')
-        elif (answer["right"] is None) == (answer["from"] is None):
+        elif (answer.right is None) == (answer.origin is None):
             problems.add(tree.mark, f"{name}: write one of right and from")
-        elif answer["from"] is not None and answer["column"] not in lab.columns:
+        elif answer.origin is not None and answer.column not in lab.columns:
             problems.add(tree.mark, f"{name}: from needs a column of the family: {any_of(lab.columns)}")
-        elif answer["from"] is not None and (unknown := _unknown(answer["from"], lab)):
+        elif answer.origin is not None and (unknown := _unknown(answer.origin, lab)):
             problems.add(tree.mark, f"{name}: from names {unknown}, which the family has not")
-        elif (options := questions[name].options) and answer["right"] not in options:
+        elif (options := questions[name].options) and answer.right not in options:
             problems.add(tree.mark, f"{name}: the right answer is none of its options: {any_of(options)}")
-        solution[name] = Answer(
-            answer["right"],
-            answer["from"],
-            answer["column"],
-            answer["within"],
-            answer["factor"],
-            answer["explain"] or "",
-        )
-    if unanswered := [name for name in lab.lesson.questions if name not in solution]:
+    if unanswered := [name for name in questions if name not in content.answers]:
         problems.add(tree.mark, f"there is no answer for {', '.join(unanswered)}")
     problems.raise_if_any()
-    return solution
+    return content.answers
 
 
 def _find_solution(lab: Lab, name: str) -> Path | None:
@@ -193,7 +187,7 @@ def _mark_answer(
         outcome=EMPTY if answer is None else RIGHT if is_good else WRONG,
         points=question.points if is_good else 0.0,
         most=question.points,
-        explain=right.explain if reveal else "",
+        explain=(right.explain or "") if reveal else "",
         why=why,
     )
 

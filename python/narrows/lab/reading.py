@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from narrows.documents.data import Part
 from narrows.lab.published import Published
 from narrows.lab.sections import read_section
 from narrows.lab.tasks import Drawing, Lesson, Pair, Question, Task, expand_conditions
@@ -20,22 +23,20 @@ SCHEMA = "narrows/lab/1"
 Lines = dict[str, list[str]]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Part, frozen=True, kw_only=True):
     """A condition: a row of a scenario's matrix, and the corresponding lines of the published table."""
 
-    name: str
+    name: str = ""
     ours: dict[str, str]
     published: Lines
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(Part, frozen=True, kw_only=True):
     """One campaign of a laboratory."""
 
-    name: str
+    name: str = ""
     scenario: str
-    what: str
+    what: str | None
     set: dict[str, str]
     quick: dict[str, str]
     #: The published names of the schemes that take part.
@@ -44,8 +45,7 @@ class Experiment:
     cases: dict[str, Case]
 
 
-@dataclass(frozen=True)
-class ValuesOf:
+class ValuesOf(Part, frozen=True, kw_only=True):
     """Where the published values of a column are."""
 
     column: str
@@ -56,11 +56,10 @@ class ValuesOf:
     factor: float
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Part, frozen=True, kw_only=True):
     """A column: one of our metrics, and the published values to compare it with."""
 
-    name: str
+    name: str = ""
     label: str | None
     metric: str
     flow: str
@@ -75,8 +74,7 @@ class Column:
     quick: bool
 
 
-@dataclass(frozen=True)
-class Artefact:
+class Artefact(Part, frozen=True, kw_only=True):
     """Published values that are not measurements."""
 
     column: str
@@ -95,8 +93,7 @@ class Relation:
     because: str | None
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(Part, frozen=True, kw_only=True):
     """A limit of a statistic of the comparison."""
 
     column: str
@@ -105,6 +102,74 @@ class Expectation:
     ranked: bool
     at_least: float | None
     at_most: float | None
+
+
+# -- what is written otherwise than it is used -----------------------------------------------------
+
+
+class _PublishedTable(Part, frozen=True, kw_only=True):
+    """The file of published values, and its column of schemes."""
+
+    file: str
+    scheme: str
+
+
+class _Relation(Part, frozen=True, kw_only=True):
+    says: str
+    column: str
+    more: str
+    less: str
+    case: str | None
+    because: str | None
+
+
+class _Drawing(Part, frozen=True, kw_only=True):
+    figure: str
+    experiment: str | None
+    conditions: list[str]
+    caption: str | None
+
+
+class _Task(Part, frozen=True, kw_only=True):
+    do: str
+    predict: str | None
+    runs: list[str]
+    look: list[_Drawing]
+    hints: tuple[str, ...]
+    questions: dict[str, Question]
+
+
+class _Lesson(Part, frozen=True, kw_only=True):
+    number: float | None
+    minutes: float
+    solution: str
+    tasks: dict[str, _Task]
+
+
+class _File(Part, frozen=True, kw_only=True):
+    """The content of `lab.yaml`."""
+
+    title: str
+    question: str
+    source: str | None
+    page: str
+    where: str
+    published: _PublishedTable | None
+    schemes: dict[str, str]
+    emulated: dict[str, str]
+    experiments: dict[str, Experiment]
+    columns: dict[str, Column]
+    quick: str | None
+    ranks: tuple[str, ...]
+    ranks_why: str | None
+    artefacts: tuple[Artefact, ...]
+    certain: tuple[str, ...]
+    assumed: tuple[str, ...]
+    tried: tuple[str, ...]
+    relations: list[_Relation]
+    expect: tuple[Expectation, ...]
+    figures: list[_Drawing]
+    lesson: _Lesson | None
 
 
 @dataclass(frozen=True)
@@ -145,142 +210,128 @@ class Lab:
 
 def read(folder: Path) -> Lab:
     """The laboratory in a folder. Raises `DataError` with all errors in its files."""
-    raw, tree, problems = read_section(folder / FILE, "lab", "laboratory")
-    if problems.found:
-        problems.raise_if_any()
-    lab = _Checked(raw, tree, problems, folder).lab()
+    content, tree, problems = read_section(folder / FILE, "lab", "laboratory", _File)
+    lab = _Checked(content, tree, problems, folder).lab()
     problems.raise_if_any()
     return lab
-
-
-#: Members of a laboratory that are copied unchanged, and those that are lists.
-_PLAIN = (
-    *("title", "question", "source", "page", "where"),
-    *("schemes", "emulated", "quick", "ranks_why"),
-)
-_LISTS = ("certain", "assumed", "tried")
 
 
 class _Checked:
     """Builds a laboratory from its content, and notes contradictions."""
 
-    def __init__(self, raw: dict[str, Any], tree: Mapping, problems: Problems, folder: Path) -> None:
-        self.raw, self.tree, self.problems, self.folder = raw, tree, problems, folder
-        self.schemes: dict[str, str] = raw["schemes"]
-        #: The experiments of cases; statements use the names of cases.
+    def __init__(self, content: _File, tree: Mapping, problems: Problems, folder: Path) -> None:
+        self.content, self.tree, self.problems, self.folder = content, tree, problems, folder
+        self.schemes = content.schemes
+        #: The experiments of cases, whose names statements use.
         self.owners: dict[str, str] = {}
         self.published = self._check_published()
 
     def lab(self) -> Lab:
         """The laboratory."""
-        raw = self.raw
-        experiments = {
-            name: self._experiment(name, experiment) for name, experiment in raw["experiments"].items()
-        }
+        content = self.content
+        experiments = {name: self._experiment(name, own) for name, own in content.experiments.items()}
         self.cases = list(
             dict.fromkeys(case for experiment in experiments.values() for case in experiment.cases)
         )
-        columns = {name: self._column(name, column, experiments) for name, column in raw["columns"].items()}
-        for key in ("emulated", "ranks"):
-            for name in raw[key]:
+        columns = {name: self._column(name, column, experiments) for name, column in content.columns.items()}
+        for key, names in (("emulated", content.emulated), ("ranks", content.ranks)):
+            for name in names:
                 self._check_known(name, self.schemes, "scheme", key)
-        self._file(raw["page"], "page")
+        self._file(content.page, "page")
         figures = tuple(
             self._drawing(figure, f"figures.{number}", experiments)
-            for number, figure in enumerate(raw["figures"])
+            for number, figure in enumerate(content.figures)
         )
-        plain: dict[str, Any] = {name: raw[name] for name in _PLAIN}
-        listed: dict[str, Any] = {name: tuple(raw[name]) for name in _LISTS}
+        for number, artefact in enumerate(content.artefacts):
+            at = f"artefacts.{number}"
+            self._check_known(artefact.column, columns, "column", at)
+            self._lines(artefact.where, at)
+        relations = tuple(self._relation(number, own) for number, own in enumerate(content.relations))
+        for number, limit in enumerate(content.expect):
+            self._check_limit(f"expect.{number}", limit)
         return Lab(
             name=self.folder.resolve().name,
             folder=self.folder,
+            title=content.title,
+            question=content.question,
+            source=content.source,
+            page=content.page,
+            where=content.where,
             published=self.published,
+            schemes=self.schemes,
+            emulated=content.emulated,
             experiments=experiments,
             columns=columns,
-            ranks=tuple(raw["ranks"] or self.schemes),
-            artefacts=tuple(
-                self._artefact(number, artefact) for number, artefact in enumerate(raw["artefacts"])
-            ),
-            relations=tuple(
-                self._relation(number, relation) for number, relation in enumerate(raw["relations"])
-            ),
-            expect=tuple(self._expectation(number, item) for number, item in enumerate(raw["expect"])),
+            quick=content.quick,
+            ranks=content.ranks or tuple(self.schemes),
+            ranks_why=content.ranks_why,
+            artefacts=content.artefacts,
+            certain=content.certain,
+            assumed=content.assumed,
+            tried=content.tried,
+            relations=relations,
+            expect=content.expect,
             figures=figures,
-            lesson=self._lesson(raw["lesson"], experiments),
+            lesson=self._lesson(content.lesson, experiments),
             cases=tuple(self.cases),
-            **plain,
-            **listed,
         )
 
     # -- parts -----------------------------------------------------------------------------------
 
     def _check_published(self) -> Published | None:
-        named = self.raw["published"]
+        named = self.content.published
         if named is None:
             return None
-        result = Published.read(self.folder / named["file"], named["scheme"])
+        result = Published.read(self.folder / named.file, named.scheme)
         for name in self.schemes:
             if name not in result.schemes:
                 hint = did_you_mean(name, result.schemes) or f"; there are {', '.join(result.schemes)}"
                 self._wrong("schemes", f'the published table has no scheme "{shorten(name)}"{hint}')
         return result
 
-    def _experiment(self, name: str, raw: dict[str, Any]) -> Experiment:
+    def _experiment(self, name: str, experiment: Experiment) -> Experiment:
         at = f"experiments.{name}"
-        for scheme in raw["schemes"]:
+        for scheme in experiment.schemes:
             self._check_known(scheme, self.schemes, "scheme", at)
-        self._lines(raw["published"], at)
-        cases = {case: Case(case, item["ours"], item["published"]) for case, item in raw["cases"].items()}
+        self._lines(experiment.published, at)
+        cases = {case: replace(own, name=case) for case, own in experiment.cases.items()}
         for case in cases or [name]:
             if self.owners.setdefault(case, name) != name:
                 self._wrong(
                     f"{at}.cases.{case}", f"experiment {self.owners[case]} has a case of this name too"
                 )
-        for case in cases.values():
-            self._lines(case.published, f"{at}.cases.{case.name}")
-        return Experiment(
-            name,
-            raw["scenario"],
-            raw["what"] or "",
-            raw["set"],
-            raw["quick"],
-            tuple(raw["schemes"] or self.schemes),
-            raw["published"],
-            cases or {name: Case(name, {}, {})},
+        for own in cases.values():
+            self._lines(own.published, f"{at}.cases.{own.name}")
+        return replace(
+            experiment,
+            name=name,
+            what=experiment.what or "",
+            schemes=experiment.schemes or tuple(self.schemes),
+            cases=cases or {name: Case(name=name, ours={}, published={})},
         )
 
-    def _column(self, name: str, raw: dict[str, Any], experiments: dict[str, Experiment]) -> Column:
+    def _column(self, name: str, column: Column, experiments: dict[str, Experiment]) -> Column:
         at = f"columns.{name}"
-        for experiment in raw["experiments"]:
+        for experiment in column.experiments:
             self._check_known(experiment, experiments, "experiment", at)
-        values = raw["published"]
+        values = column.published
         if values is not None:
             if self.published is None:
                 self._wrong(at, "has published values, but the family has no published table")
             else:
-                self._check_known(
-                    values["column"], self.published.columns, "column of the published table", at
-                )
-                self._lines(values["where"], at)
-                if values["scheme"] is not None:
+                self._check_known(values.column, self.published.columns, "column of the published table", at)
+                self._lines(values.where, at)
+                if values.scheme is not None:
                     self._check_known(
-                        values["scheme"], self.published.schemes, "scheme in the published table", at
+                        values.scheme, self.published.schemes, "scheme in the published table", at
                     )
-        made = None if values is None else ValuesOf(**values)
-        rest = {key: value for key, value in raw.items() if key not in ("published", "experiments")}
-        return Column(name=name, published=made, experiments=tuple(raw["experiments"] or experiments), **rest)
+        return replace(column, name=name, experiments=column.experiments or tuple(experiments))
 
-    def _artefact(self, number: int, raw: dict[str, Any]) -> Artefact:
-        at = f"artefacts.{number}"
-        self._check_known(raw["column"], self.raw["columns"], "column", at)
-        self._lines(raw["where"], at)
-        return Artefact(**raw)
-
-    def _relation(self, number: int, raw: dict[str, Any]) -> Relation:
+    def _relation(self, number: int, written: _Relation) -> Relation:
         at = f"relations.{number}"
-        self._check_known(raw["column"], self.raw["columns"], "column", at)
-        sides = [self._side(raw[key], raw["case"], at) for key in ("more", "less")]
-        return Relation(raw["says"], raw["column"], sides[0], sides[1], raw["because"])
+        self._check_known(written.column, self.content.columns, "column", at)
+        more, less = (self._side(text, written.case, at) for text in (written.more, written.less))
+        return Relation(written.says, written.column, more, less, written.because)
 
     def _side(self, text: str, case: str | None, at: str) -> tuple[str, str]:
         scheme, word, named = (part.strip() for part in text.partition("@"))
@@ -289,21 +340,19 @@ class _Checked:
         self._check_known(case, self.cases, "case", at)
         return scheme, case
 
-    def _expectation(self, number: int, raw: dict[str, Any]) -> Expectation:
-        at = f"expect.{number}"
-        self._check_known(raw["column"], self.raw["columns"], "column", at)
-        if raw["case"] is not None:
-            self._check_known(raw["case"], self.cases, "case", at)
-        if raw["at_least"] is None and raw["at_most"] is None:
+    def _check_limit(self, at: str, limit: Expectation) -> None:
+        self._check_known(limit.column, self.content.columns, "column", at)
+        if limit.case is not None:
+            self._check_known(limit.case, self.cases, "case", at)
+        if limit.at_least is None and limit.at_most is None:
             self._wrong(at, "limits nothing; write at_least or at_most")
-        return Expectation(**raw)
 
-    def _drawing(self, raw: dict[str, Any], at: str, experiments: dict[str, Experiment]) -> Drawing:
-        name = raw["experiment"] or next(iter(experiments))
+    def _drawing(self, written: _Drawing, at: str, experiments: dict[str, Experiment]) -> Drawing:
+        name = written.experiment or next(iter(experiments))
         self._check_known(name, experiments, "experiment", at)
         own = experiments.get(name) or next(iter(experiments.values()))
-        conditions = self._conditions(raw["conditions"], own.schemes, own.cases, f"{at}.conditions")
-        return Drawing(raw["figure"], name, conditions, raw["caption"] or "")
+        conditions = self._conditions(written.conditions, own.schemes, own.cases, f"{at}.conditions")
+        return Drawing(written.figure, name, conditions, written.caption or "")
 
     def _conditions(
         self, texts: list[str], schemes: tuple[str, ...], cases: Iterable[str], at: str
@@ -317,28 +366,23 @@ class _Checked:
             self._wrong(at, f'"{shorten(text)}" names no condition{hint}')
         return tuple(pairs)
 
-    def _lesson(self, raw: dict[str, Any] | None, experiments: dict[str, Experiment]) -> Lesson | None:
-        if raw is None:
+    def _lesson(self, written: _Lesson | None, experiments: dict[str, Experiment]) -> Lesson | None:
+        if written is None:
             return None
         tasks = []
-        for name, task in raw["tasks"].items():
+        for name, task in written.tasks.items():
             at = f"lesson.tasks.{name}"
-            questions = tuple(
-                Question(key, **{**question, "options": tuple(question["options"])})
-                for key, question in task["questions"].items()
-            )
-            if any(asked.name == "predict" for asked in questions):
+            if "predict" in task.questions:
                 self._wrong(at, "a question may not be called predict, the key of the prediction")
-            conditions = self._conditions(task["runs"], tuple(self.schemes), self.cases, f"{at}.runs")
+            conditions = self._conditions(task.runs, tuple(self.schemes), self.cases, f"{at}.runs")
             figures = tuple(
                 self._drawing(item, f"{at}.look.{number}", experiments)
-                for number, item in enumerate(task["look"])
+                for number, item in enumerate(task.look)
             )
-            tasks.append(
-                Task(name, task["do"], task["predict"], conditions, figures, tuple(task["hints"]), questions)
-            )
-        number = None if raw["number"] is None else int(raw["number"])
-        return Lesson(number, raw["minutes"], raw["solution"], tuple(tasks))
+            questions = tuple(replace(asked, name=key) for key, asked in task.questions.items())
+            tasks.append(Task(name, task.do, task.predict, conditions, figures, task.hints, questions))
+        number = None if written.number is None else int(written.number)
+        return Lesson(number, written.minutes, written.solution, tuple(tasks))
 
     # -- checks ----------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import convert
 
 from narrows.errors import DataError, Problem, ScenarioError
 from narrows.files import read_whole
@@ -16,7 +18,8 @@ from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
-#: A longer file was named by mistake.
+Content = TypeVar("Content")
+#: A file that is longer was named by mistake.
 MOST_BYTES = 1_000_000
 #: Names of experiments, columns and tasks are parts of paths and of `TASK.QUESTION`.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")
@@ -24,10 +27,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")
 _FREE = ("case", "answer")
 
 
-def read_section(path: Path, section: str, what: str) -> tuple[dict[str, Any], Mapping, Problems]:
-    """The content of a YAML file by the keys of a section, its tree, and its errors.
+def read_section(
+    path: Path, section: str, what: str, kind: type[Content]
+) -> tuple[Content, Mapping, Problems]:
+    """The content of a YAML file by the keys of a section, its tree, and a list for errors.
 
-    Raises `DataError` for a file that can't be read or has no keys with values.
+    Raises `DataError` for a file that can't be read, holds no keys with values, or does not fit the section.
     """
     try:
         text = read_whole(path, what, MOST_BYTES).decode("utf-8-sig")
@@ -41,7 +46,9 @@ def read_section(path: Path, section: str, what: str) -> tuple[dict[str, Any], M
         wrong = f"a {what} is keys with values, and starts with schema: {schema}"
         raise ScenarioError([Problem(f"{path}:1:1", "", wrong)])
     problems = Problems()
-    return Reader(problems, path.parent).section(tree, section), tree, problems
+    content = Reader(problems, path.parent).section(tree, section)
+    problems.raise_if_any()
+    return convert(content, kind), tree, problems
 
 
 class Reader:

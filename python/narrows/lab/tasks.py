@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from narrows.documents.data import Part
+
 #: A scheme by its published name and a case.
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Part, frozen=True, kw_only=True):
     """A question of a lesson."""
 
-    name: str
+    name: str = ""
     ask: str
     options: tuple[str, ...]
     unit: str | None
