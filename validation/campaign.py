@@ -6,10 +6,10 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from narrows import __version__
@@ -44,9 +44,9 @@ def slug(name: str) -> str:
 def cell_of(text: str, circumstances: Any = None) -> Cell:
     """The only cell of a scenario. Its name changes with its content and with the circumstances."""
     (cell,) = cells_of(loads(text))
-    identity = content_hash([cell.content, circumstances])
+    identity = content_hash([cell.to_json(), circumstances])
     name = f"{slug(cell.scheme).split(' ', maxsplit=1)[0]}-{identity}"
-    return replace(cell, id=name, content={**cell.content, "id": name})
+    return replace(cell, id=name)
 
 
 def kept(path: Path) -> CampaignFolder | None:
@@ -78,7 +78,7 @@ def run_cells(
 ) -> CampaignFolder:
     """Runs those cells that the campaign in a folder lacks; one takes about `each_s`."""
     wanted = {cell.id: cell for cell in cells}
-    where = next(iter(wanted.values())).content["where"]
+    where = next(iter(wanted.values())).where
     frame = loads(_FRAME.format(where="simulate" if where == "simulate" else "emulate"), name="validation")
     plan = Plan(frame, list(wanted.values()), [])
     if kept(path):

@@ -24,7 +24,7 @@ from narrows.documents.results import Measured
 from narrows.documents.run import Cpu, Lateness
 from narrows.errors import UnavailableError
 from narrows.scenario.loading import load_text
-from narrows.scenario.model import Cell, cells_of
+from narrows.scenario.model import cells_of
 from narrows.scenario.quantity import show
 
 #: First rate in Mbit/s; where it is too much, less is tried.
@@ -79,7 +79,7 @@ def simulator() -> Simulator:
     texts: list[str] = []
     began = time.perf_counter()
     _native.simulate_summaries(
-        [json.dumps(cell.content)], lambda _, text: texts.append(text), memory=2 * 10**9, threads=1
+        [cell.to_text()], lambda _, text: texts.append(text), memory=2 * 10**9, threads=1
     )
     seconds = time.perf_counter() - began
     measured = from_data(json.loads(texts[0])["measured"], Measured)
@@ -128,8 +128,8 @@ def _run(agent: Location, folder: Path, rate_bps: int) -> EmulatedRun:
 
     folder.mkdir()
     path = _PATH.format(rate=show("rate", rate_bps), queue="1 bdp", delay="5 ms")
-    cell: Cell = cells_of(load_text(_EMULATED.format(path=path, seconds=RUN_S)).scenario)[0]
-    (folder / "cell.json").write_text(json.dumps(cell.content), encoding="utf-8")
+    cell = cells_of(load_text(_EMULATED.format(path=path, seconds=RUN_S)).scenario)[0]
+    (folder / "cell.json").write_text(cell.to_text(), encoding="utf-8")
     out = folder / "record"
     outcome = CellRun(
         agent, "emulate", folder / "cell.json", out, folder / "log", lambda _: None, folder

@@ -11,11 +11,15 @@ import shlex
 import shutil
 import signal
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
+from msgspec import structs
+
+from narrows.documents.data import to_data
+from narrows.documents.resolved import BACKWARD, DUMBBELL, FORWARD, Change, Network, lay_over
 from narrows.errors import DataError, ProgramError, UnavailableError, UsageError, reason
 from narrows.scenario import load
 from narrows.scenario import registry as registries
@@ -29,7 +33,7 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, pa
 
 FORMAT = "narrows/shell/1"
 #: Up is from inside to outside.
-UP, DOWN = "forward", "backward"
+UP, DOWN = FORWARD, BACKWARD
 _EXAMPLE = 'narrows shell --rate "12 Mbit/s" --delay "20 ms" --queue "droptail 60 kB"'
 
 
@@ -78,8 +82,8 @@ def plan(options: ShellOptions) -> tuple[dict[str, Any], Files]:
     congestion = options.congestion and options.congestion.removeprefix("linux:")
     return {
         "format": FORMAT,
-        "network": network,
-        "timeline": timeline,
+        "network": to_data(network),
+        "timeline": to_data(timeline),
         "seed": seed,
         "congestion": congestion,
         "live": options.live,
@@ -94,20 +98,20 @@ def _absolute(path: Path | None) -> str | None:
     return str(path.absolute()) if path else None
 
 
-def _from_scenario(name: str) -> tuple[dict[str, Any], list[dict[str, Any]], int, Files]:
+def _from_scenario(name: str) -> tuple[Network, list[Change], int, Files]:
     loaded = load(name)
     scenario = loaded.scenario
     if scenario.drawn:
         # A shell is run number 1.
-        scenario = replace(scenario, **scenario.drawn[0].overlay)
-    if scenario.network["kind"] != "dumbbell":
+        scenario = lay_over(scenario, scenario.drawn[0].overlay)
+    network = structs.replace(scenario.network, hosts=[])
+    if not network.is_dumbbell:
         raise DataError(
             f"{loaded.path}: a shell takes scenarios with a single path; this one has several links"
         )
-    network = {"kind": "dumbbell", UP: scenario.network[UP], DOWN: scenario.network[DOWN]}
     # The program generates the traffic.
-    known = {element["name"] for link in (UP, DOWN) for element in network[link]}
-    timeline = [change for change in scenario.timeline if change["element"] in known]
+    known = {element.name for element in network.elements}
+    timeline = [change for change in scenario.timeline if change.element in known]
     return network, timeline, scenario.seed, scenario.files
 
 
@@ -116,7 +120,7 @@ def _check_queue(entries: dict[str, Node], option: str | None) -> None:
         raise UsageError(f"{option}: a queue stands before a rate; write its rate as well")
 
 
-def _from_options(options: ShellOptions, registry: Registry, files: Files) -> dict[str, Any]:
+def _from_options(options: ShellOptions, registry: Registry, files: Files) -> Network:
     problems = Problems()
     links = [
         _link(UP, "up", options.up, options.trace_up, options, problems),
@@ -131,11 +135,10 @@ def _from_options(options: ShellOptions, registry: Registry, files: Files) -> di
         link.resolve(registry, Context(problems, bdp, files=files))
     same_names(links, problems)
     problems.raise_if_any()
-    if options.queue and not any(
-        element["kind"] == "bottleneck" for link in links for element in link.elements
-    ):
+    up, down = (link.elements for link in links)
+    if options.queue and not any(element.is_bottleneck for element in (*up, *down)):
         raise UsageError("--queue: a queue stands before a rate; write --rate as well")
-    return {"kind": "dumbbell", **{link.name: link.elements for link in links}}
+    return Network(kind=DUMBBELL, forward=up, backward=down)
 
 
 def _link(

@@ -34,7 +34,7 @@ def plan() -> Plan:
 
 def test_every_report_has_its_scheme() -> None:
     whole = plan()
-    names = {flow["scheme"] for row in whole.scenario.schemes for flow in row.flows}
+    names = {flow.scheme for row in whole.scenario.schemes for flow in row.flows}
     wanted = {"bbr1", "utp", "quic-cubic", "copa", "koho", "koho-calibrated", "pcc-allegro", "vivace"}
     wanted |= {"pcc-expr", "verus", "fillp", "fillp-sheep"}
     wanted |= {"sprout", "scream", "gcc", "remy", "indigo", "muses"}
@@ -53,7 +53,7 @@ def test_three_flows_of_it_run(label: str, tmp_path: Path) -> None:
     for sha256, content in known.contents.items():
         (files / stored_name(known.names[sha256], sha256)).write_bytes(content)
     out = tmp_path / "out"
-    run = json.loads(_native.simulate(json.dumps(cell.content), out, files))
+    run = json.loads(_native.simulate(cell.to_text(), out, files))
     assert run["verdict"] == "ok", run["reasons"]
     assert all(check["ok"] for check in json.loads(_native.verify(out))["checks"])
     rows = {row["flow"]: row["metrics"] for row in json.loads(_native.measure(out))["flows"]}

@@ -205,7 +205,10 @@ def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
     # The folder can go elsewhere: its scenario names the copy beside it.
     assert (tmp_path / "fit" / "drive.csv").read_bytes() == drive.read_bytes()
     drive.unlink()
-    assert load(tmp_path / "fit" / "scenario.yaml").scenario.network["forward"][0]["rate"]["kind"] == "trace"
+    assert (
+        load(tmp_path / "fit" / "scenario.yaml").scenario.to_json()["network"]["forward"][0]["rate"]["kind"]
+        == "trace"
+    )
     refused = narrows(
         "calibrate", table, "-o", tmp_path / "other", "--time", 12, "--trace", tmp_path / "no.csv"
     )

@@ -13,6 +13,7 @@ from compare_kit import Values, campaign, compare, run_command
 from narrows.campaign.results import metric_list
 from narrows.comparison.document import Request
 from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN, read_margins
+from narrows.documents.resolved import read_resolved
 from narrows.documents.results import NO_RESULTS
 from narrows.errors import UsageError
 
@@ -96,7 +97,7 @@ def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) 
             seed = number if paired else None
             runs[number] = Run(number, seed, "", "ok", values)
         side = Side(name, None, NO_RESULTS)  # type: ignore[arg-type]
-        side.__dict__.update(settings={})
+        side.__dict__.update(settings={}, resolved=read_resolved({}))
         made = Sample(side, "cubic", runs, runs_of_each, runs_of_each, 0)
         made.__dict__["lateness_ns"] = 0.0
         return made

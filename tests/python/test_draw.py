@@ -42,8 +42,8 @@ def test_all_schemes_of_a_run_meet_what_its_seed_draws_and_bdp_follows() -> None
     cells = cells_of(scenario)
     rates: dict[int, tuple[int, int]] = {}
     for cell in cells:
-        bottleneck, delay = cell.content["network"]["forward"]
-        back = cell.content["network"]["backward"][0]["delay"]
+        bottleneck, delay = cell.to_json()["network"]["forward"]
+        back = cell.to_json()["network"]["backward"][0]["delay"]
         rate, rtt = bottleneck["rate"]["rate"], delay["delay"] + back
         # The other direction, which is not written, has the delays of this one.
         assert back == delay["delay"]
@@ -51,7 +51,7 @@ def test_all_schemes_of_a_run_meet_what_its_seed_draws_and_bdp_follows() -> None
         assert rates.setdefault(cell.run, (rate, rtt)) == (rate, rtt)
         share = share_of(run_seed(1, cell.run), "path.forward.0.rate")
         assert rate == round(1e6 * math.exp(share * math.log(100)))
-        assert set(cell.content["drawn"]) == {"path.forward.0.rate", "path.forward.1.delay"}
+        assert set(cell.to_json()["drawn"]) == {"path.forward.0.rate", "path.forward.1.delay"}
     assert len(set(rates.values())) == 200
     # A uniform share has the mean 1/2 and the deviation 0.289; five standard errors of 200 draws.
     shares = [math.log(rate / 1e6) / math.log(100) for rate, _ in rates.values()]
@@ -87,9 +87,9 @@ def test_each_law_keeps_its_promises() -> None:
     # Five standard errors of the mean.
     assert abs(sum(normal) / 200 - 50) < 5 * 10 / math.sqrt(200)
     wide = loads(HEAD + "draw: {path.forward.1.delay: {normal: [1 ms, 10 ms]}}\n", "test.yaml")
-    assert all(cell.content["network"]["forward"][1]["delay"] >= 0 for cell in cells_of(wide))
+    assert all(cell.to_json()["network"]["forward"][1]["delay"] >= 0 for cell in cells_of(wide))
     buffers = loads(HEAD + "draw: {path.forward.0.queue.droptail: {uniform: [1 bdp, 3 bdp]}}\n", "test.yaml")
-    sizes = [cell.content["network"]["forward"][0]["queue"]["bytes"] for cell in cells_of(buffers)]
+    sizes = [cell.to_json()["network"]["forward"][0]["queue"]["bytes"] for cell in cells_of(buffers)]
     assert 12_500 <= min(sizes) < max(sizes) <= 37_500
     head = HEAD.replace("]}\n", "], backward: [{delay: 1 ms}]}\n")
     both = loads(
@@ -98,7 +98,7 @@ def test_each_law_keeps_its_promises() -> None:
         "test.yaml",
     )
     for cell in cells_of(both):
-        network = cell.content["network"]
+        network = cell.to_json()["network"]
         assert network["forward"][1]["delay"] == network["backward"][0]["delay"]
 
 
@@ -109,7 +109,7 @@ def test_combinations_of_a_matrix_meet_the_same_draws() -> None:
     )
     cells = cells_of(loads(text, "test.yaml"))
     assert len(cells) == 8
-    rates = {(cell.run, cell.content["network"]["forward"][0]["rate"]["rate"]) for cell in cells}
+    rates = {(cell.run, cell.to_json()["network"]["forward"][0]["rate"]["rate"]) for cell in cells}
     assert len(rates) == 2
     json.dumps(loads(text, "test.yaml").to_json())
 

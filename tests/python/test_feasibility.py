@@ -42,7 +42,7 @@ def scenario(
 def simulated(text: str, seed: int = 1) -> tuple[dict[str, Any], str]:
     """The run of the only cell, whatever its plan says of it, and the digest of its packets."""
     planned = load_text(text, is_point=True).scenario
-    cell = cells_of(planned)[0].content
+    cell = cells_of(planned)[0].to_json()
     with tempfile.TemporaryDirectory() as place:
         record, files = Path(place) / "record", Path(place) / "files"
         files.mkdir()
@@ -164,7 +164,7 @@ def test_the_round_trip_time_of_a_bdp_is_said_where_flows_have_extra_ones() -> N
     text = scenario(queue="{droptail: 1 bdp}", more="flows: {count: 2, extra_rtt: [0 ms, 80 ms]}\n")
     resolved = loads(text, "test.yaml")
     # 10 Mbit/s x 20 ms / 8, by hand.
-    assert resolved.network["forward"][0]["queue"]["bytes"] == 25_000
+    assert resolved.to_json()["network"]["forward"][0]["queue"]["bytes"] == 25_000
     (warning,) = resolved.warnings
     assert "by the path's round-trip time of 20 ms, without the extra_rtt of flows" in warning.text
     assert not loads(text.replace("1 bdp", "25 kB")).warnings

@@ -120,7 +120,7 @@ def test_what_a_search_writes_has_the_values_that_it_tells() -> None:
     values |= {"rate": 10e6, "delay": 20e6, "queue": 1.0, "bursts": 0.002, "burst": 5.0}
     values |= {"low": 0.4, "period": 2e9, "outage": 2e8, "every": 5e9, "datagrams": 0.25, "short": 0.1}
     question = Question("cubic", OBJECTIVES["loss"], None, space_of("loss"), 1)
-    forward = load_text(question.scenario(values, 1)).scenario.network["forward"]
+    forward = load_text(question.scenario(values, 1)).scenario.to_json()["network"]["forward"]
     kinds = {one["kind"]: one for one in forward}
     served = kinds["bottleneck"]
     assert (served["rate"]["kind"], served["rate"]["low"]) == ("square", 4_000_000)

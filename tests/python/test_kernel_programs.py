@@ -44,7 +44,7 @@ def problems(schemes: str) -> str:
 @pytest.mark.usefixtures("fixed_registry")
 def test_programs_have_names_and_parameters() -> None:
     scenario = loads(text("bpf:gentle, {scheme: bpf:gentle, beta: 0.7}"))
-    plain, changed = (cell.content["flows"][0] for cell in cells_of(scenario))
+    plain, changed = (cell.to_json()["flows"][0] for cell in cells_of(scenario))
     assert (plain["scheme"], plain["params"]) == ("bpf:gentle", {"beta": 0.5})
     assert changed["params"] == {"beta": 0.7}
     assert [row.label for row in scenario.schemes] == ["bpf:gentle", "bpf:gentle beta=0.7"]
@@ -66,7 +66,7 @@ def test_a_file_is_named_in_the_place_of_a_scheme(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(text("{bpf: sub/mine.bpf.o}, reno"))
     scenario = load(file).scenario
-    flow = cells_of(scenario)[0].content["flows"][0]
+    flow = cells_of(scenario)[0].to_json()["flows"][0]
     sha256 = hashlib.sha256(b"content").hexdigest()
     # The registry of the tests calls every object my_cc.
     assert (flow["scheme"], flow["params"]) == ("bpf:my_cc", {})
@@ -77,7 +77,7 @@ def test_a_file_is_named_in_the_place_of_a_scheme(tmp_path: Path) -> None:
     assert load(file).scenario.hash != before
     file.write_text(text("reno") + "flows: [{scheme: {bpf: sub/mine.bpf.o}}, {}]\n")
     mixed = load(file).scenario
-    assert [one["scheme"] for one in cells_of(mixed)[0].content["flows"]] == ["bpf:my_cc", "reno"]
+    assert [one["scheme"] for one in cells_of(mixed)[0].to_json()["flows"]] == ["bpf:my_cc", "reno"]
 
 
 @pytest.mark.usefixtures("fixed_registry")

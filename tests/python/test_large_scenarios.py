@@ -66,8 +66,8 @@ def test_a_star_of_two_thousand_hosts_is_planned() -> None:
     access = "[{rate: 1 Gbit/s, queue: {droptail: 1 bdp}}, {delay: 1 ms}]"
     text = HEAD + f"topology: {{star: {{hosts: [{names}], access: {access}}}}}\nflows: [{flows}]\n"
     scenario = loads(text, "star.yaml")
-    assert len(scenario.network["routes"]) == 200
-    first = scenario.network["links"][0]["elements"][0]
+    assert len(scenario.to_json()["network"]["routes"]) == 200
+    first = scenario.to_json()["network"]["links"][0]["elements"][0]
     assert first["queue"] == {"kind": "droptail", "bytes": 500_000, "packets": None}, "1 Gbit/s x 4 ms"
 
 

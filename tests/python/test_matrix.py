@@ -42,8 +42,8 @@ def test_every_combination_has_rows_of_its_own() -> None:
     assert cells[0].id == "reno-rate-1-mbit-s-queue-droptail-2-bdp-r1"
     found = [
         (
-            cell.content["network"]["forward"][0]["rate"]["rate"],
-            cell.content["network"]["forward"][0]["queue"],
+            cell.to_json()["network"]["forward"][0]["rate"]["rate"],
+            cell.to_json()["network"]["forward"][0]["queue"],
         )
         for cell in cells
         if cell.run == 1 and cell.scheme.startswith("reno")
@@ -59,7 +59,7 @@ def test_flows_duration_and_hosts_may_vary() -> None:
     text = TEXT.split("matrix:", maxsplit=1)[0] + (
         "matrix: {flows.count: [1, 2], duration: [5 s, 6 s], hosts.all.tcp_sack: [0, 1]}\n"
     )
-    cells = {cell.scheme: cell.content for cell in cells_of(loads(text))}
+    cells = {cell.scheme: cell.to_json() for cell in cells_of(loads(text))}
     cell = cells["reno (count 2, duration 6 s, tcp_sack 0)"]
     assert len(cell["flows"]) == 2
     assert cell["duration_ns"] == 6 * 10**9

@@ -185,7 +185,7 @@ def test_schemes_have_names_of_their_own() -> None:
     rows = loads(text).schemes
     assert [row.label for row in rows] == ["cubic", "gentle", "kernel"]
     assert [row.slug for row in rows] == ["cubic", "gentle", "kernel"]
-    assert rows[1].flows[0]["scheme"] == "cubic" and rows[1].flows[0]["params"]["beta"] == 0.8
+    assert rows[1].flows[0].scheme == "cubic" and rows[1].flows[0].params["beta"] == 0.8
 
 
 @pytest.mark.parametrize(

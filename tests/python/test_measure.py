@@ -39,20 +39,20 @@ def problems_of(text: str) -> list[str]:
 
 def starts(scenario: Scenario) -> dict[tuple[str, int], list[int]]:
     return {
-        (cell.scheme, cell.run): [flow["start_ns"] for flow in cell.content["flows"]]
+        (cell.scheme, cell.run): [flow["start_ns"] for flow in cell.to_json()["flows"]]
         for cell in cells_of(scenario)
     }
 
 
 def test_a_part_of_the_run_and_links() -> None:
     scenario = loads(GOOD + "measure: {from: 4 s, to: 9 s, links: [narrow]}\ntransfers: bins\n")
-    content = cells_of(scenario)[0].content
+    content = cells_of(scenario)[0].to_json()
     assert content["measure"] == {"from_ns": 4 * 10**9, "to_ns": 9 * 10**9, "links": ["narrow"]}
     assert content["transfers"] == "bins"
     plain = loads(GOOD)
     assert scenario.hash != plain.hash
     # Nothing is added to scenarios that do not ask, so results of earlier versions stay theirs.
-    assert not {"measure", "transfers"} & set(cells_of(plain)[0].content)
+    assert not {"measure", "transfers"} & set(cells_of(plain)[0].to_json())
     assert loads(GOOD + "transfers: all\n").hash == plain.hash
 
 
@@ -89,7 +89,9 @@ def test_starts_are_drawn_per_run_and_flow(sign: str) -> None:
         assert abs(third - 4 * 10**9) <= 5 * 10**8
     others = {tuple(found["reno", run]) for run in range(1, 5)}
     assert len(others) == 4, "another draw in every run"
-    assert all("start_spread_ns" not in flow for cell in cells_of(scenario) for flow in cell.content["flows"])
+    assert all(
+        "start_spread_ns" not in flow for cell in cells_of(scenario) for flow in cell.to_json()["flows"]
+    )
     assert starts(loads(GOOD))["reno", 1] == [0, 2 * 10**9, 4 * 10**9]
 
 
@@ -144,7 +146,7 @@ duration: 10 s
 
 
 def settings_of(scenario: Scenario) -> dict[str, Any]:
-    return {host["name"]: host.get("settings", {}) for host in scenario.network["hosts"]}
+    return {host["name"]: host.get("settings", {}) for host in scenario.to_json()["network"]["hosts"]}
 
 
 def test_hosts_of_background_flows_have_one_name() -> None:

@@ -95,11 +95,11 @@ def test_a_scheme_like_any_other() -> None:
     text = "reno, metronome, {scheme: metronome, profile: small}, {scheme: metronome, beat: 10 ms}"
     scenario = loads(written(text), "test.yaml")
     rows = {row.label: row.flows[1] for row in scenario.schemes}
-    assert rows["metronome"]["params"] == {"beat": 40_000_000}
-    assert "transport" not in rows["metronome"]
+    assert rows["metronome"].params == {"beat": 40_000_000}
+    assert not rows["metronome"].transport
     small = rows["metronome profile=small"]
-    assert (small["params"], small["transport"]) == ({"beat": 20_000_000}, {"packet_size": 600})
-    assert rows["metronome beat=10ms"]["params"] == {"beat": 10_000_000}
+    assert (small.params, small.transport) == ({"beat": 20_000_000}, {"packet_size": 600})
+    assert rows["metronome beat=10ms"].params == {"beat": 10_000_000}
     for where in ("simulate", "emulate"):
         scenario = loads(written(text).replace("duration", f"where: {where}\nduration"), "test.yaml")
         plan = make_plan(scenario, MachineFacts(congestion_controls=[]))
@@ -118,7 +118,7 @@ def test_a_profile_is_one_name(word: str, kind: str) -> None:
 def test_of_the_transport_it_takes_the_packet_size_only() -> None:
     right = "{scheme: metronome, transport: {packet_size: 800 B}}"
     flow = loads(written(right), "test.yaml").schemes[0].flows[0]
-    assert flow["transport"] == {"packet_size": 800}
+    assert flow.transport == {"packet_size": 800}
     (said,) = problems_of(written("{scheme: metronome, transport: {initial_window: 4 packets}}"))
     assert "transport.initial_window: unknown key; allowed here: packet_size" in said
 

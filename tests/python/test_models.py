@@ -18,6 +18,7 @@ import model_kit
 import processes
 from narrows.campaign.plan import make_plan
 from narrows.documents.agent import MachineFacts
+from narrows.documents.components import Values
 from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.models import checkpoint, networks, remy, store
 from narrows.models.convert import convert
@@ -331,7 +332,7 @@ def test_a_model_is_named_in_two_ways(home: Path, tmp_path: Path) -> None:
     assert short.to_json() == long.to_json()
     row = short.schemes[0]
     assert row.label == "indigo model=mine header=0B"
-    model = row.flows[0]["params"]["model"]
+    model = short.to_json()["schemes"][0]["flows"][0]["params"]["model"]
     assert model["name"] == "mine.safetensors" and model["sha256"] in short.files.contents
     # Other content, another experiment.
     (home / "mine.safetensors").write_bytes(convert_note(model_kit.small_network()))
@@ -352,7 +353,7 @@ def test_files_are_relative_to_the_scenario_and_may_be_published_ones(tmp_path: 
     found = scenario("[{remy: t.dna}, {indigo: net/model.index}]", tmp_path)
     assert [row.label for row in found.schemes] == ["remy model=t.dna", "indigo model=model"]
     for row in found.schemes:
-        content = found.files.contents[row.flows[0]["params"]["model"]["sha256"]]
+        content = found.files.contents[Values(row.flows[0].params).digest("model") or ""]
         assert summary(content).kind in ("remy", "indigo")
 
 

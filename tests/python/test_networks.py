@@ -50,18 +50,23 @@ def problems_of(text: str, head: str = HEAD) -> list[str]:
 
 
 def links(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
-    return {link["name"]: link["elements"] for link in scenario.network["links"]}
+    return {link["name"]: link["elements"] for link in scenario.to_json()["network"]["links"]}
 
 
 def routes(scenario: Scenario) -> dict[tuple[str, str], list[str]]:
-    return {(one["from"], one["to"]): one["links"] for one in scenario.network["routes"]}
+    return {(one["from"], one["to"]): one["links"] for one in scenario.to_json()["network"]["routes"]}
 
 
 def test_star() -> None:
     scenario = scenario_of(STAR)
     assert scenario.topology == "star"
-    assert [host["name"] for host in scenario.network["hosts"]] == ["top", "bottom", "left", "right"]
-    assert scenario.network["routers"] == ["center"]
+    assert [host["name"] for host in scenario.to_json()["network"]["hosts"]] == [
+        "top",
+        "bottom",
+        "left",
+        "right",
+    ]
+    assert scenario.to_json()["network"]["routers"] == ["center"]
     found = links(scenario)
     assert len(found) == 8
     assert found["right-center"][0]["rate"] == {"kind": "constant", "rate": 100_000_000}
@@ -76,7 +81,7 @@ def test_star() -> None:
         ("left", "right"): ["left-center", "center-right"],
     }
     flow = scenario.schemes[0].flows[0]
-    assert (flow["from"], flow["to"], flow["direction"]) == ("right", "left", "forward")
+    assert (flow.origin, flow.target, flow.direction) == ("right", "left", "forward")
 
 
 def test_dumbbell_with_hosts() -> None:
@@ -93,7 +98,7 @@ def test_dumbbell_with_hosts() -> None:
     assert found["sender2-router1"][0]["delay"] == 21_000_000
     assert found["router1-sender2"] == []
     flows = scenario.schemes[0].flows
-    assert [(flow["from"], flow["to"]) for flow in flows] == [
+    assert [(flow.origin, flow.target) for flow in flows] == [
         ("sender1", "receiver1"),
         ("sender2", "receiver2"),
         ("sender1", "receiver1"),
@@ -109,7 +114,7 @@ def test_parking_lot() -> None:
         f"    access: [{{rate: 1 Gbit/s}}]\n    hosts: {{source1: &near {near}, sink1: *near, source2: *near,"
         " sink2: *near, source3: *near, sink3: *near}\n"
     )
-    flows = [(flow["from"], flow["to"]) for flow in scenario.schemes[0].flows]
+    flows = [(flow.origin, flow.target) for flow in scenario.schemes[0].flows]
     assert flows == [("source", "sink"), ("source1", "sink1"), ("source2", "sink2"), ("source3", "sink3")]
     long = routes(scenario)["source", "sink"]
     assert long == [
@@ -151,7 +156,7 @@ def test_free_network_and_its_routes() -> None:
     assert found["a-r1"][0]["name"] == "a-r1.nic"
     assert found["r1-a"][0]["name"] == "r1-a.nic"
     assert found["r2-b"][0]["queue"]["bytes"] == 8_000_000 * 20 // 8000
-    assert scenario.network["hosts"][1] == {"name": "b", "settings": {"tcp_sack": 0}}
+    assert scenario.to_json()["network"]["hosts"][1] == {"name": "b", "settings": {"tcp_sack": 0}}
 
 
 def test_given_routes() -> None:
@@ -164,8 +169,10 @@ def test_given_routes() -> None:
 
 def test_host_settings_of_a_path() -> None:
     text = "path: {forward: [{delay: 5 ms}]}\n"
-    assert "hosts" not in scenario_of(text).network
-    found = scenario_of(text + "hosts: {receiver: {mtu: 1000 B, tcp_sack: 1}, all: {tcp_sack: 0}}\n").network
+    assert "hosts" not in scenario_of(text).to_json()["network"]
+    found = scenario_of(
+        text + "hosts: {receiver: {mtu: 1000 B, tcp_sack: 1}, all: {tcp_sack: 0}}\n"
+    ).to_json()["network"]
     assert found["hosts"] == [
         {"name": "sender", "settings": {"tcp_sack": 0}},
         {"name": "receiver", "settings": {"tcp_sack": 1, "mtu": 1000}},
@@ -174,7 +181,7 @@ def test_host_settings_of_a_path() -> None:
 
 def test_bottlenecks_say_only_what_differs() -> None:
     text = "path: {forward: [{rate: 1 Mbit/s, queue: unlimited, overhead: 38 B, atm: false, name: dsl}]}\n"
-    assert scenario_of(text).network["forward"] == [
+    assert scenario_of(text).to_json()["network"]["forward"] == [
         {
             "name": "dsl",
             "kind": "bottleneck",
@@ -191,7 +198,7 @@ def test_lists_and_steps() -> None:
         "    - {rate: {toy_steps: [[0 s, 1 Mbit/s], [40 s, 2.5 Mbit/s]]}}\n"
         "    - {toy_list: [3, 7]}\n    - {toy_list: 5}\n    - {toy_moves: [[0 s, 1 ms], [2 s, 3 ms]]}\n"
     )
-    rate, some, one, moves = scenario_of(text).network["forward"]
+    rate, some, one, moves = scenario_of(text).to_json()["network"]["forward"]
     assert rate["rate"] == {"kind": "toy_steps", "steps": [[0, 1_000_000], [40 * 10**9, 2_500_000]]}
     assert some["packets"] == [3, 7] and one["packets"] == [5]
     assert moves["steps"] == [[0, 1_000_000], [2 * 10**9, 3_000_000]]
@@ -202,7 +209,7 @@ def test_only_the_fixed_delay_counts_for_the_round_trip() -> None:
     text = "path: {forward: [{delay: 5 ms}, {toy_reorder: {ratio: 1 %, delay: 50 ms}}]}\n"
     scenario = scenario_of(text)
     assert scenario.base_rtt_ns == 10_000_000
-    assert [element["kind"] for element in scenario.network["backward"]] == ["delay"]
+    assert [element["kind"] for element in scenario.to_json()["network"]["backward"]] == ["delay"]
 
 
 def test_files_are_known_by_their_content(tmp_path: Path) -> None:
@@ -212,7 +219,7 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     file.write_text(f"{HEAD}path: {{forward: [{{rate: {{toy_trace: traces/up link.trace}}}}]}}\n")
     scenario = load(file).scenario
     sha256 = hashlib.sha256(b"1\n2\n").hexdigest()
-    assert scenario.network["forward"][0]["rate"] == {
+    assert scenario.to_json()["network"]["forward"][0]["rate"] == {
         "kind": "toy_trace",
         "file": {"name": "up-link.trace", "sha256": sha256},
         "loop": True,
@@ -241,13 +248,13 @@ def test_overrides_reach_every_place(tmp_path: Path) -> None:
     scenario = load(file, [Override.from_set(change) for change in changes]).scenario
     assert links(scenario)["right-center"][0]["rate"]["rate"] == 10_000_000
     assert links(scenario)["center-left"][1]["delay"] == 9_000_000
-    assert scenario.network["hosts"][0]["settings"] == {"tcp_sack": 0}
-    assert scenario.schemes[0].flows[0]["connections"] == 3
-    assert scenario.timeline[0]["element"] == "left-center.gate"
+    assert scenario.to_json()["network"]["hosts"][0]["settings"] == {"tcp_sack": 0}
+    assert scenario.schemes[0].flows[0].connections == 3
+    assert scenario.timeline[0].element == "left-center.gate"
 
 
 def test_cells_carry_the_graph() -> None:
-    cell = cells_of(scenario_of(NETWORK))[0].content
+    cell = cells_of(scenario_of(NETWORK))[0].to_json()
     assert cell["network"]["kind"] == "graph"
     assert "timeline" not in cell
     assert cell["flows"][0]["from"] == "a"

@@ -51,8 +51,8 @@ def test_each_runs_alone_with_itself_and_beside_each_other() -> None:
     assert len({row.slug for row in rows}) == len(rows)
     assert [len(row.flows) for row in rows] == [1] * 3 + [2] * 6
     pair = rows[7]
-    assert [flow["scheme"] for flow in pair.flows] == ["vegas", "cubic"]
-    assert pair.flows[1]["params"]["beta"] == 0.5
+    assert [flow.scheme for flow in pair.flows] == ["vegas", "cubic"]
+    assert pair.flows[1].params["beta"] == 0.5
     assert pair.pair == ["vegas", "gentle"]
 
 
@@ -61,7 +61,7 @@ def test_flows_that_differ_are_run_in_both_orders() -> None:
     labels = [row.label for row in rows]
     assert len(labels) == 3 + 9
     assert {"cubic + vegas", "vegas + cubic"} <= set(labels)
-    assert rows[4].flows[1]["start_ns"] == 1_000_000_000
+    assert rows[4].flows[1].start_ns == 1_000_000_000
     # Background is there in every row, alone too.
     rows = scenario(LIST + "background: [{scheme: reno}]\n").schemes
     assert [len(row.flows) for row in rows] == [2] * 3 + [3] * 6

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from campaign_kit import narrows
 from narrows.campaign.plan import Sender, make_plan
@@ -78,7 +79,7 @@ def wrong(old: str, new: str) -> str:
 
 
 def flow(schemes: str, base: Path | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = cells_of(scenario(schemes, base))[0].content["flows"][0]
+    found: dict[str, Any] = cells_of(scenario(schemes, base))[0].to_json()["flows"][0]
     return found
 
 
@@ -104,9 +105,10 @@ def test_schemes_are_named_in_three_ways(folder: Path, tmp_path: Path) -> None:
     ).schemes
     labels = [row.label for row in rows]
     assert labels == ["pair:small", "pair:small size=5", "quick", "pair:large size=7"]
-    commands = [row.flows[0]["program"]["connector"]["command"] for row in rows]
+    programs = [row.flows[0].program for row in rows]
+    commands = [program["connector"]["command"] for program in programs if program]
     assert [command[3] for command in commands] == ["9", "5", "99", "7"]
-    assert [row.flows[0]["scheme"] for row in rows][2] == "mine:large"
+    assert [row.flows[0].scheme for row in rows][2] == "mine:large"
     # Without variants there is one, which need not be named.
     lines = [line for line in MANIFEST.splitlines() if not line.startswith("variants")]
     (tmp_path / "one.yaml").write_text("\n".join(lines))
@@ -188,7 +190,7 @@ def test_what_is_missing_is_told_before_anything_runs(folder: Path, monkeypatch:
         make_plan(scenario('["pair:small"]'), MachineFacts())
     (folder / "send").chmod(0o755)
     text = scenario('["pair:small", reno]')
-    object.__setattr__(text, "where", "simulate")
+    text = replace(text, where="simulate")
     assert "is a program and needs a real machine" in make_plan(text, MachineFacts()).skipped[0].reason
     (folder / "pair.yaml").write_text(MANIFEST + "files: [data.bin]\n")
     assert "its file" in make_plan(scenario('["pair:small", reno]'), MachineFacts()).skipped[0].reason

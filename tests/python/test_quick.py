@@ -51,7 +51,7 @@ def test_options_are_the_scenario_that_they_print() -> None:
 def test_a_queue_is_a_word_an_amount_or_both() -> None:
     def queue(text: str | None) -> dict[str, object]:
         loaded = quick_scenario(QuickPath(rate="12 Mbit/s", delay="20 ms", queue=text), [])
-        found: dict[str, object] = loaded.scenario.network["forward"][0]["queue"]
+        found: dict[str, object] = loaded.scenario.to_json()["network"]["forward"][0]["queue"]
         return found
 
     assert queue(None) == queue("1 bdp") == queue("60 kB") == queue("droptail: 60 kB")

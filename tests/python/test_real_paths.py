@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import processes
 import shell_kit
@@ -30,8 +31,7 @@ from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.path_probe import ClockOffset, PathFacts, Port
 from narrows.hosts.remote_host import _LEAST_MTU, RemoteHost, RemoteOptions, Rendezvous, rendezvous_of
 from narrows.hosts.ssh import _DEAF
-from narrows.scenario import Scenario, cells_of, loads
-from narrows.scenario.model import Cell
+from narrows.scenario import Cell, Scenario, cells_of, loads
 from narrows.scenario.overrides import Override, apply
 from narrows.scenario.real_path import named_host, sender_is_local
 from narrows.scenario.yaml_tree import parse
@@ -59,12 +59,12 @@ def scenario(more: str = "real_path: {other: me@there}\n") -> Scenario:
 
 def test_nothing_is_known_of_a_real_path() -> None:
     found = scenario()
-    assert found.network == {
+    assert found.to_json()["network"] == {
         "kind": "dumbbell",
         "forward": [{"name": "forward.0", "kind": "real", "from": "here", "to": "me@there"}],
         "backward": [{"name": "backward.0", "kind": "real", "from": "me@there", "to": "here"}],
     }
-    assert all(cell.content["where"] == "hosts" for cell in cells_of(found))
+    assert all(cell.to_json()["where"] == "hosts" for cell in cells_of(found))
     words = network_in_words(found)
     assert "  forward   the real path from here to me@there" in words
     assert not any("round trip" in line for line in words)
@@ -78,10 +78,10 @@ def test_the_same_scenario_is_another_one_elsewhere() -> None:
     text = BASE.replace("where: hosts", "where: emulate") + PATH
     plain, told = loads(text), loads(text + "real_path: {other: me@there}\n")
     assert plain.hash == told.hash, "who the other host is means nothing where there is none"
-    assert told.real_path == {} and "real_path" not in told.to_json()
+    assert told.real_path is None and "real_path" not in told.to_json()
     assert scenario().hash != scenario("real_path: {other: me@elsewhere}\n").hash
     retries = scenario("real_path: {other: me@there, retries: 5, vanished: stop}\n")
-    assert (retries.hash, retries.real_path["retries"]) == (scenario().hash, 5)
+    assert retries.hash == scenario().hash and retries.real_path and retries.real_path.retries == 5
 
 
 def test_both_directions_are_rows_of_their_own() -> None:
@@ -92,7 +92,7 @@ def test_both_directions_are_rows_of_their_own() -> None:
         "cubic (sender there)",
         "linux:bbr (sender there)",
     ]
-    here = [sender_is_local(cell.content) for cell in cells_of(found)]
+    here = [sender_is_local(cell) for cell in cells_of(found)]
     assert here == [True] * 4 + [False] * 4
     assert len({cell.hash for cell in cells_of(found)}) == 8
     more = scenario("real_path: {other: me@there, sender: both}\nmatrix: {flows.count: [1, 2]}\n")
@@ -189,8 +189,8 @@ def way(there: list[int], here: list[int], mtu: tuple[int | None, int | None] = 
     return PathFacts("10.0.0.1", "192.0.2.7", "198.51.100.9", ports, mtu[0], mtu[1], 40_000_000)
 
 
-def wishes(**more: Any) -> dict[str, Any]:
-    return {**scenario().real_path, "ports": [443, 5201], **more}
+def wishes(**more: Any) -> Any:
+    return replace(scenario().real_path, ports=[443, 5201], **more)  # type: ignore[type-var]
 
 
 def test_the_other_host_waits_if_it_can_be_reached() -> None:
@@ -299,7 +299,7 @@ def test_datagrams_that_do_not_fit_into_the_tunnel_are_refused_before() -> None:
 
 
 def test_without_a_tunnel_something_must_pass_to_compare_clocks() -> None:
-    remote = RemoteHost({**wishes(), "other": "there"}, RemoteOptions(), lambda _: None)
+    remote = RemoteHost(wishes(other="there"), RemoteOptions(), lambda _: None)
     remote.path = way([], [])
     with pytest.raises(UnavailableError, match=r"no datagram passes .*; without a tunnel the clocks are"):
         remote.check_bare()
@@ -391,7 +391,7 @@ class FakePlane:
                 outcome = left.pop(0) if left else CellOutcome("finished")
                 if outcome.state == "finished":
                     out.mkdir()
-                    run = {"format": "narrows/run/1", "cell": cell.content, "verdict": "ok"}
+                    run = {"format": "narrows/run/1", "cell": cell.to_json(), "verdict": "ok"}
                     (out / "run.json").write_text(json.dumps(run))
                 return outcome
 

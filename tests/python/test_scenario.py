@@ -49,7 +49,7 @@ def test_resolved() -> None:
     assert scenario.name == "my-test"
     assert scenario.where == "simulate"
     assert scenario.base_rtt_ns == 50_000_000
-    bottleneck, delay, loss = scenario.network["forward"]
+    bottleneck, delay, loss = scenario.to_json()["network"]["forward"]
     assert bottleneck == {
         "name": "forward.0",
         "kind": "bottleneck",
@@ -61,37 +61,42 @@ def test_resolved() -> None:
     assert [row.label for row in scenario.schemes] == ["linux:cubic", "reno", "cubic beta=0.8"]
     assert [row.slug for row in scenario.schemes] == ["linux-cubic", "reno", "cubic-beta-0.8"]
     flows = scenario.schemes[2].flows
-    assert [flow["start_ns"] for flow in flows] == [0, 2 * 10**9, 4 * 10**9]
-    assert {flow["stop_ns"] for flow in flows} == {10 * 10**9}
-    assert [flow["extra_rtt_ns"] for flow in flows] == [0, 10**7, 2 * 10**7]
-    assert flows[0]["params"] == {"c": 0.4, "beta": 0.8, "hystart": True}
+    assert [flow.start_ns for flow in flows] == [0, 2 * 10**9, 4 * 10**9]
+    assert {flow.stop_ns for flow in flows} == {10 * 10**9}
+    assert [flow.extra_rtt_ns for flow in flows] == [0, 10**7, 2 * 10**7]
+    assert flows[0].params == {"c": 0.4, "beta": 0.8, "hystart": True}
     assert scenario.transport == {"initial_window": 10, "ack_every": 2, "rtt_variance": "linux"}
 
 
 def test_backward_mirrors_the_delays_only() -> None:
     text = GOOD.replace("  backward:\n    - {delay: 30 ms}\n", "")
     scenario = loads(text)
-    assert scenario.network["backward"] == [{"name": "backward.0", "kind": "delay", "delay": 20_000_000}]
+    assert scenario.to_json()["network"]["backward"] == [
+        {"name": "backward.0", "kind": "delay", "delay": 20_000_000}
+    ]
     assert scenario.base_rtt_ns == 40_000_000
 
 
 def test_a_queue_of_the_registry_needs_no_python() -> None:
     scenario = loads(changed("{droptail: 1.5 bdp}", "{toy_aqm: {target: 3 ms, mode: hard, max_p: 20 %}}"))
-    assert scenario.network["forward"][0]["queue"] == {
+    assert scenario.to_json()["network"]["forward"][0]["queue"] == {
         "kind": "toy_aqm",
         "target": 3_000_000,
         "mode": "hard",
         "max_p": 0.2,
         "limit": 10,
     }
-    assert loads(changed("{droptail: 1.5 bdp}", "toy_aqm")).network["forward"][0]["queue"]["limit"] == 10
+    assert (
+        loads(changed("{droptail: 1.5 bdp}", "toy_aqm")).to_json()["network"]["forward"][0]["queue"]["limit"]
+        == 10
+    )
 
 
 def test_queue_defaults_to_unlimited_and_takes_packets() -> None:
-    assert loads(changed(", queue: {droptail: 1.5 bdp}", "")).network["forward"][0]["queue"] == {
+    assert loads(changed(", queue: {droptail: 1.5 bdp}", "")).to_json()["network"]["forward"][0]["queue"] == {
         "kind": "unlimited"
     }
-    queue = loads(changed("1.5 bdp", "100 packets")).network["forward"][0]["queue"]
+    queue = loads(changed("1.5 bdp", "100 packets")).to_json()["network"]["forward"][0]["queue"]
     assert queue == {"kind": "droptail", "bytes": None, "packets": 100}
 
 
@@ -102,7 +107,7 @@ def test_list_of_flows_makes_one_mixed_row() -> None:
     )
     scenario = loads(text)
     assert [(row.label, row.slug) for row in scenario.schemes] == [("reno + linux:bbr", "reno+linux-bbr")]
-    assert scenario.schemes[0].flows[1]["direction"] == "backward"
+    assert scenario.schemes[0].flows[1].direction == "backward"
     assert [cell.id for cell in cells_of(scenario)] == ["reno+linux-bbr-r1", "reno+linux-bbr-r2"]
 
 
@@ -238,7 +243,7 @@ def test_overrides(tmp_path: Path) -> None:
         Override("--schemes", "schemes", "[reno]"),
     ]
     scenario = load(file, overrides).scenario
-    assert scenario.network["forward"][0]["rate"]["rate"] == 5_000_000
+    assert scenario.to_json()["network"]["forward"][0]["rate"]["rate"] == 5_000_000
     assert scenario.transport["ack_every"] == 4
     assert (scenario.runs, [row.label for row in scenario.schemes]) == (5, ["reno"])
     with pytest.raises(ScenarioError, match=r"^--set path\.forward\.0\.rate: 5 has no unit"):

@@ -36,7 +36,8 @@ def problems_of(text: str, head: str = HEAD) -> list[str]:
 
 
 def flows_of(text: str, head: str = HEAD) -> list[dict[str, Any]]:
-    return scenario_of(text, head).schemes[0].flows
+    flows: list[dict[str, Any]] = scenario_of(text, head).to_json()["schemes"][0]["flows"]
+    return flows
 
 
 # -- flows -------------------------------------------------------------------------------------------
@@ -141,23 +142,23 @@ def test_changes_of_elements() -> None:
         "  - {at: 2 s, set: {forward.0: {queue: {droptail: 10 kB}}}}\n"
         "  - {at: 3 s, set: {forward.0: {queue: {packets: 7 packets}}, backward.0: {delay: 1 ms}}}\n"
     )
-    assert [(one["at_ns"] // 10**9, one["element"], one["set"]) for one in scenario.timeline] == [
+    assert [(one.at_ns // 10**9, one.element, one.values.to_members()) for one in scenario.timeline] == [
         (2, "forward.0", {"queue": {"bytes": 10_000}}),
         (3, "forward.0", {"queue": {"packets": 7}}),
         (3, "backward.0", {"delay": 1_000_000}),
         (4, "forward.0", {"rate": {"kind": "constant", "rate": 5_000_000}, "overhead": 18}),
         (4, "forward.1", {"delay": 50_000_000}),
     ]
-    assert cells_of(scenario)[0].content["timeline"] == scenario.timeline
+    assert cells_of(scenario)[0].to_json()["timeline"] == scenario.to_json()["timeline"]
     # The elements themselves begin as they are written.
-    assert scenario.network["forward"][0]["queue"]["bytes"] == 20_000
+    assert scenario.to_json()["network"]["forward"][0]["queue"]["bytes"] == 20_000
 
 
 def test_named_elements_and_no_gates_without_cuts() -> None:
     head = HEAD.replace("{delay: 5 ms}", "{delay: 5 ms, name: sea}")
     scenario = scenario_of("timeline: [{at: 1 s, set: {sea: {delay: 9 ms}}}]\n", head)
-    assert scenario.timeline[0]["element"] == "sea"
-    assert [element["kind"] for element in scenario.network["forward"]] == ["bottleneck", "delay"]
+    assert scenario.timeline[0].element == "sea"
+    assert [element.kind for element in scenario.network.directed[0].elements] == ["bottleneck", "delay"]
 
 
 def test_cuts_of_a_path() -> None:
@@ -165,11 +166,11 @@ def test_cuts_of_a_path() -> None:
         "timeline: [{at: 1 s, cut: path}, {at: 2 s, restore: forward}, {at: 3 s, restore: backward}]\n"
     )
     for direction in ("forward", "backward"):
-        gate = scenario.network[direction][0]
+        gate = scenario.to_json()["network"][direction][0]
         assert gate == {"name": f"{direction}.gate", "kind": "gate", "open": True}
     # The others keep their names.
-    assert scenario.network["forward"][1]["name"] == "forward.0"
-    assert [(one["at_ns"] // 10**9, one["element"], one["set"]["open"]) for one in scenario.timeline] == [
+    assert scenario.to_json()["network"]["forward"][1]["name"] == "forward.0"
+    assert [(one.at_ns // 10**9, one.element, one.values.flag("open")) for one in scenario.timeline] == [
         (1, "forward.gate", False),
         (1, "backward.gate", False),
         (2, "forward.gate", True),
@@ -179,7 +180,7 @@ def test_cuts_of_a_path() -> None:
 
 def test_cuts_in_a_network() -> None:
     scenario = scenario_of("timeline: [{at: 1 s, cut: [left, center]}, {at: 2 s, cut: right-center}]\n", STAR)
-    gated = [link["name"] for link in scenario.network["links"] if link["elements"][0]["kind"] == "gate"]
+    gated = [link.name for link in scenario.network.directed if link.elements[0].kind == "gate"]
     assert gated == ["left-center", "center-left", "right-center"]
 
 
@@ -188,7 +189,7 @@ def test_flows_start_and_stop() -> None:
         "flows: [{label: late}, {}, {stop: 9 s}]\n"
         "timeline: [{at: 3 s, start: late}, {at: 8 s, stop: late}, {at: 7 s, stop: 2}, {at: 1 s, start: 3}]\n"
     )
-    times = [(flow["start_ns"], flow["stop_ns"]) for flow in scenario.schemes[0].flows]
+    times = [(flow.start_ns, flow.stop_ns) for flow in scenario.schemes[0].flows]
     assert times == [(3 * 10**9, 8 * 10**9), (0, 7 * 10**9), (10**9, 9 * 10**9)]
     assert scenario.timeline == []
 

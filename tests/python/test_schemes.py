@@ -192,8 +192,8 @@ def test_what_is_written_counts_before_what_a_name_brings_along(
     written: str, expected: list[dict[str, object]]
 ) -> None:
     scenario = resolve(parse(SETTINGS + written, "test.yaml"), registry.load(), "test.yaml", None)
-    own = [row.flows[0].get("transport", {}) for row in scenario.schemes]
-    own.append(scenario.schemes[0].flows[1].get("transport", {}))
+    own = [row.flows[0].transport for row in scenario.schemes]
+    own.append(scenario.schemes[0].flows[1].transport)
     for found, wanted in zip(own, expected, strict=True):
         assert wanted.items() <= found.items()
         assert bool(found) == bool(wanted)

@@ -39,7 +39,7 @@ def shortened(content: dict[str, Any], duration_ns: int) -> dict[str, Any]:
 
 def needs_the_kernel(cell: Cell) -> bool:
     """Whether a flow of it follows one of the kernel's schemes, or is a program."""
-    flows = cell.content["flows"]
+    flows = cell.to_json()["flows"]
     return any("program" in one or one["scheme"].startswith((KERNEL_PREFIX, BPF_PREFIX)) for one in flows)
 
 
@@ -50,7 +50,7 @@ def chosen(scenario: Scenario) -> list[Cell]:
         for cell in cells_of(scenario)
         if cell.run == 1
         and not needs_the_kernel(cell)
-        and not any(missing_model(flow["params"]) for flow in cell.content["flows"])
+        and not any(missing_model(flow["params"]) for flow in cell.to_json()["flows"])
     ]
     return [cells[0], cells[-1]] if len(cells) > 1 else cells
 
@@ -83,8 +83,8 @@ def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
     if not cells and not all(needs_the_kernel(cell) for cell in cells_of(scenario)):
         pytest.skip("its models are not installed")
     for number, cell in enumerate(cells):
-        fast = str(FAST_BPS) in json.dumps(cell.content["network"])
-        part = shortened(cell.content, SECONDS * 10**9 // (4 if fast else 1))
+        fast = str(FAST_BPS) in json.dumps(cell.to_json()["network"])
+        part = shortened(cell.to_json(), SECONDS * 10**9 // (4 if fast else 1))
         out = tmp_path / str(number)
         run = json.loads(_native.simulate(json.dumps(part), out, files))
         assert run["verdict"] == "ok", run["reasons"]

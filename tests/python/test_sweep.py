@@ -139,8 +139,8 @@ def test_constraints_leave_points_out(tmp_path: Path) -> None:
         assert len(points) == 30 if design == "random" else 0 < len(points) < 30
         assert [point.number for point in points] == list(range(len(points)))
         for point in points:
-            rate = float(sweep.scenario_at(point).network["forward"][0]["rate"]["rate"])
-            delay = float(sweep.scenario_at(point).network["forward"][1]["delay"])
+            rate = float(sweep.scenario_at(point).to_json()["network"]["forward"][0]["rate"]["rate"])
+            delay = float(sweep.scenario_at(point).to_json()["network"]["forward"][1]["delay"])
             assert rate * delay / 8e9 < 20_001
             assert delay >= 9_999_000
 

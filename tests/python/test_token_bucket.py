@@ -26,7 +26,7 @@ schemes: [cubic]
     cell = cells_of(load_text(text).scenario)[0]
     texts: list[str] = []
     _native.simulate_summaries(
-        [json.dumps(cell.content)], lambda _, text: texts.append(text), memory=2 * 10**9, threads=1
+        [cell.to_text()], lambda _, text: texts.append(text), memory=2 * 10**9, threads=1
     )
     flows = json.loads(texts[0])["measured"]["flows"]
     return float(next(one for one in flows if one["flow"] == "all")["metrics"]["utilization_ratio"])

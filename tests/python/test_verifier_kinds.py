@@ -224,7 +224,7 @@ def test_the_example_of_each_registered_kind_is_verified(kind: tuple[str, str], 
     files.mkdir()
     for sha256, content in planned.files.contents.items():
         (files / stored_name(planned.files.names[sha256], sha256)).write_bytes(content)
-    planned_cell = json.dumps(cells_of(planned)[0].content)
+    planned_cell = cells_of(planned)[0].to_text()
     record = json.loads(_native.simulate(planned_cell, tmp_path / "x", files))
     assert [check for check in record["checks"] if not check["ok"]] == []
     assert record["flows"][0]["sender"]["sent_packets"] > 0

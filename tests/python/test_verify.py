@@ -189,7 +189,7 @@ def test_the_grid_is_as_large_as_promised() -> None:
     assert sum(rates) <= 600
     assert len({grid_path.name for grid_path in grid.GRID}) == len(grid.GRID)
     (cell,) = cells_of(loads(grid.scenario("linux:reno", grid.GRID, 30, 1)))
-    assert len(cell.content["flows"]) == len(grid.GRID)
+    assert len(cell.to_json()["flows"]) == len(grid.GRID)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,5 +17,5 @@ def simulated(text: str) -> Iterator[Path]:
     (cell,) = cells_of(loads(text))
     with tempfile.TemporaryDirectory(prefix="narrows-verify-") as folder:
         record = Path(folder) / "record"
-        _native.simulate(json.dumps(cell.content), str(record))
+        _native.simulate(cell.to_text(), str(record))
         yield record

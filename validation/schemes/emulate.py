@@ -82,7 +82,7 @@ class GridPlane(LocalPlane):
         def start() -> Run:
             return super(GridPlane, self).run_of(cell, cell_file, out, log_file, progress)
 
-        flows = len(cell.content["flows"])
+        flows = len(cell.flows)
         return GridRun(start, out, flows, ATTEMPTS if flows == 1 else 1)
 
 

@@ -234,6 +234,5 @@ def _emulate(
 
 def _why_not_built(listed: list[list[GridCell]]) -> str | None:
     """Why a program of others can't be started here; None if it can, or is none."""
-    flows = listed[0][0].cell.content["flows"]
-    plans = (flow["program"] for flow in flows if "program" in flow)
+    plans = (flow.program for flow in listed[0][0].cell.flows if flow.program)
     return next((reason for plan in plans if (reason := why_missing(plan))), None)

@@ -246,7 +246,7 @@ class Testbed:
             folder = str(self._host(host).absolute())
             return {
                 "format": FORMAT,
-                "cell": cell.content,
+                "cell": cell.to_json(),
                 "files": {},
                 "host": host,
                 "folder": folder,
@@ -300,7 +300,7 @@ class Testbed:
             if host == SENDER:
                 ran.waited_p99_ns = tunnel["waited"]["p99_ns"]
         record, cell_file = self._folder / "record", self._folder / "cell.json"
-        cell_file.write_text(json.dumps(cell.content), encoding="utf-8")
+        cell_file.write_text(cell.to_text(), encoding="utf-8")
         folders = [
             word
             for host in (SENDER, RECEIVER)

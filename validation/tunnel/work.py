@@ -243,7 +243,7 @@ class TunnelRun:
         reasons = [{"text": reason} for reason in ran.reasons]
         record = {
             "format": "narrows/run/1",
-            "cell": self.cell.content,
+            "cell": self.cell.to_json(),
             "verdict": ran.verdict,
             "reasons": reasons,
         }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from narrows.documents.components import Component, Element
+from narrows.documents.resolved import Change, Flow
 from narrows.scenario import registry as registries
 from narrows.scenario.model import Scenario
 from narrows.scenario.quantity import show
@@ -15,16 +15,16 @@ from narrows.scenario.timeline import GATE
 def network_in_words(scenario: Scenario) -> list[str]:
     """One line per direction, one for the flows."""
     registry = registries.load()
-    links = links_of(scenario.network)
-    width = max(8, *(len(name) for name, _ in links)) if links else 8
+    links = scenario.network.directed
+    width = max(8, *(len(link.name) for link in links)) if links else 8
     lines = []
-    for name, elements in links:
+    for link in links:
         # Gates exist only for the timeline, which is described below.
-        shown = (element for element in elements if element["kind"] != GATE)
+        shown = (element for element in link.elements if element.kind != GATE)
         parts = " -> ".join(element_in_words(element, registry) for element in shown)
-        lines.append(f"  {name:{width}}  {parts or 'nothing on the way'}")
+        lines.append(f"  {link.name:{width}}  {parts or 'nothing on the way'}")
     for change in scenario.timeline:
-        lines.append(f"  at {show('span', change['at_ns'])}  {change_in_words(change)}")
+        lines.append(f"  at {show('span', change.at_ns)}  {change_in_words(change)}")
     values: dict[str, dict[str, None]] = {}
     for row in scenario.schemes:
         for name, value in row.values.items():
@@ -35,8 +35,8 @@ def network_in_words(scenario: Scenario) -> list[str]:
         lines.append(f"  each run  {name}: {law}")
     flows = scenario.schemes[0].flows
     for what, some in (
-        ("flows", [flow for flow in flows if not flow.get("background")]),
-        ("background", [flow for flow in flows if flow.get("background")]),
+        ("flows", [flow for flow in flows if not flow.background]),
+        ("background", [flow for flow in flows if flow.background]),
     ):
         if some:
             lines.append(f"  {what:{width}}  {flows_in_words(some)}")
@@ -45,20 +45,20 @@ def network_in_words(scenario: Scenario) -> list[str]:
     return lines
 
 
-def flows_in_words(flows: list[dict[str, Any]]) -> str:
+def flows_in_words(flows: list[Flow]) -> str:
     """`2, right -> left, starting at 0 s, 3 s`: routes, start times and differences of the flows."""
     parts = [str(len(flows))]
-    ways = list(dict.fromkeys(f"{flow['from']} -> {flow['to']}" for flow in flows if "from" in flow))
+    ways = list(dict.fromkeys(f"{flow.origin} -> {flow.target}" for flow in flows if flow.origin))
     if ways:
         parts.append(_some(ways))
-    starts = [show("span", flow["start_ns"]) if flow["start_ns"] else "0 s" for flow in flows]
+    starts = [show("span", flow.start_ns) if flow.start_ns else "0 s" for flow in flows]
     parts.append(f"starting at {_some(starts if len(set(starts)) > 1 else starts[:1])}")
-    if any(flow["extra_rtt_ns"] for flow in flows):
-        parts.append(f"extra RTT {_some([show('span', flow['extra_rtt_ns']) for flow in flows])}")
-    kinds = list(dict.fromkeys(flow["traffic"]["kind"] for flow in flows if "traffic" in flow))
+    if any(flow.extra_rtt_ns for flow in flows):
+        parts.append(f"extra RTT {_some([show('span', flow.extra_rtt_ns) for flow in flows])}")
+    kinds = list(dict.fromkeys(flow.traffic.kind for flow in flows if flow.traffic))
     if kinds:
         parts.append(f"traffic {', '.join(kinds)}")
-    connections = sum(flow.get("connections", 1) for flow in flows)
+    connections = sum(flow.connections for flow in flows)
     if connections > len(flows):
         parts.append(f"{connections} connections")
     return ", ".join(parts)
@@ -68,47 +68,41 @@ def _some(words: list[str], most: int = 6) -> str:
     return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
-def links_of(network: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The directed links of a resolved network, each with its elements."""
-    if network.get("kind") == "graph":
-        return [(link["name"], link["elements"]) for link in network["links"]]
-    return [(direction, network[direction]) for direction in ("forward", "backward")]
-
-
-def change_in_words(change: dict[str, Any]) -> str:
+def change_in_words(change: Change) -> str:
     """A change of the timeline: `forward.0: rate constant 5 Mbit/s`."""
-    values = change["set"]
+    values = change.values.params
     if set(values) == {"open"}:
-        link = change["element"].rpartition(".")[0]
-        return f"{link} {'works again' if values['open'] else 'is cut'}"
+        link = change.element.rpartition(".")[0]
+        return f"{link} {'works again' if change.values.flag('open') else 'is cut'}"
     parts = []
     registry = registries.load()
     for key, value in values.items():
-        if key == "rate" and isinstance(value, dict):
-            parts.append(f"rate {_entry_in_words(value, registry.rates, hide='constant')}")
+        if isinstance(value, Component):
+            parts.append(f"{key} {_in_words(value, registry.rates, hide='constant')}")
         else:
             parts.append(f"{key} {value}")
-    return f"{change['element']}: {', '.join(parts)}"
+    return f"{change.element}: {', '.join(parts)}"
 
 
-def element_in_words(element: dict[str, Any], registry: Registry) -> str:
+def element_in_words(element: Element, registry: Registry) -> str:
     """`12 Mbit/s with droptail 60 kB`, `delay 20 ms`."""
-    if element["kind"] == KIND:
-        return f"the real path from {element['from']} to {element['to']}"
-    if element["kind"] == "bottleneck":
-        rate = _entry_in_words(element["rate"], registry.rates, hide="constant")
-        return f"{rate} with {_entry_in_words(element['queue'], registry.queues)}"
-    return _entry_in_words(element, registry.links)
+    if element.kind == KIND:
+        return f"the real path from {element.text('from')} to {element.text('to')}"
+    if element.rate and element.queue:
+        rate = _in_words(element.rate, registry.rates, hide="constant")
+        return f"{rate} with {_in_words(element.queue, registry.queues)}"
+    return _in_words(element, registry.links)
 
 
-def _entry_in_words(content: dict[str, Any], family: dict[str, Entry], hide: str = "") -> str:
-    entry = family[content["kind"]]
+def _in_words(component: Component, family: dict[str, Entry], hide: str = "") -> str:
+    entry = family[component.kind]
     values = []
     for param in entry.params:
-        value = content.get(param.name)
+        value = component.params.get(param.name)
         if value is None:
             continue
-        text = f"{value * 100:g} %" if param.kind == "ratio" else show(param.kind, value)
+        share = component.number(param.name) if param.kind == "ratio" else None
+        text = show(param.kind, value) if share is None else f"{share * 100:g} %"
         values.append(text if param.name in entry.shorthand else f"{param.name} {text}")
-    name = "" if content["kind"] == hide else content["kind"]
+    name = "" if component.kind == hide else component.kind
     return " ".join(part for part in (name, ", ".join(values)) if part)

@@ -171,7 +171,7 @@ class Simulator:
                 pending = _Pending(item, key, item.runs * len(item.schemes))
                 for scheme, row in zip(item.schemes, scenario.schemes, strict=True):
                     for run in range(1, item.runs + 1):
-                        texts.append(json.dumps(cell_of(scenario, row, run).content))
+                        texts.append(cell_of(scenario, row, run).to_text())
                         owners.append((pending, scheme, run))
             began = time.monotonic()
 

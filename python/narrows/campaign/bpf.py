@@ -12,7 +12,6 @@ from narrows.agent.location import Location
 from narrows.campaign.plan import Plan
 from narrows.documents.agent import TriedPrograms
 from narrows.errors import DataError, UnavailableError
-from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX
 from narrows.scenario.real_path import sender_is_local
 
@@ -26,12 +25,13 @@ def check_programs(plan: Plan, agent: Location, remote: Location | None = None) 
     names: tuple[dict[str, None], dict[str, None]] = ({}, {})
     files: dict[str, str] = {}
     for cell in plan.cells:
-        for flow in cell.content["flows"]:
-            here = remote is None or sender_is_local(cell.content) == (flow["direction"] == FORWARD)
-            if "object" in flow and here:
-                files[flow["object"]["sha256"]] = flow["object"]["name"]
-            elif "object" not in flow and flow["scheme"].startswith(BPF_PREFIX):
-                names[0 if here else 1][flow["scheme"].removeprefix(BPF_PREFIX)] = None
+        for flow in cell.flows:
+            here = remote is None or sender_is_local(cell) == flow.is_forward
+            if flow.object_file:
+                if here:
+                    files[flow.object_file["sha256"]] = flow.object_file["name"]
+            elif flow.scheme.startswith(BPF_PREFIX):
+                names[0 if here else 1][flow.scheme.removeprefix(BPF_PREFIX)] = None
     if remote is not None and names[1]:
         options = [word for name in names[1] for word in ("--program", name)]
         _judge(remote.ask(TriedPrograms, "bpf", *options), f"{remote.name}: ")

@@ -275,7 +275,7 @@ class Executor:
         cells = self.folder.path / "cells"
         cell_file = cells / f".{cell.id}.cell.json"
         log_file = cells / f".{cell.id}.log"
-        cell_file.write_text(json.dumps(cell.content, indent=1), encoding="utf-8")
+        cell_file.write_text(json.dumps(cell.to_json(), indent=1), encoding="utf-8")
         last = [0.0]
 
         def progress(share: float) -> None:

@@ -8,11 +8,10 @@ of the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
+from narrows.documents.components import Component
+from narrows.documents.resolved import BULK, Cell
 from narrows.scenario.files import Files
-from narrows.scenario.model import Cell, Scenario
+from narrows.scenario.model import Scenario
 
 #: Bytes per packet with `record: packets` until the cell is measured, and per packet in flight
 #: (docs/performance.md).
@@ -21,8 +20,6 @@ PACKET_BYTES, UNDER_WAY_BYTES = 150, 100
 FULL_PACKET = 1500
 #: A plan that may need more states the amount.
 TOLD_BYTES = 1_000_000_000
-
-Json = dict[str, Any]
 
 
 def describe_need(scenario: Scenario, cells: list[Cell]) -> list[str]:
@@ -33,7 +30,7 @@ def describe_need(scenario: Scenario, cells: list[Cell]) -> list[str]:
     for cell in cells:
         # Runs of a scheme differ only in their randomness.
         if cell.scheme not in said:
-            said[cell.scheme] = estimate(cell.content, scenario.files)
+            said[cell.scheme] = estimate(cell, scenario.files)
     large = {scheme: need for scheme, need in said.items() if need > TOLD_BYTES}
     if not large:
         return []
@@ -44,72 +41,47 @@ def describe_need(scenario: Scenario, cells: list[Cell]) -> list[str]:
     return [f"a cell of {names} may take up to {amount}{remedy}, and {less}"]
 
 
-def estimate(cell: Json, files: Files) -> int:
+def estimate(cell: Cell, files: Files) -> int:
     """Bytes that the packets of the bulk flows of a cell may take; 0 if no rate is known."""
-    duration = cell["duration_ns"]
     links: dict[str, tuple[float, float]] = {}
-    for flow in cell["flows"]:
-        if flow.get("traffic", {}).get("kind", "bulk") != "bulk" or flow["scheme"].count(":"):
+    for flow in cell.flows:
+        if flow.traffic_kind != BULK or ":" in flow.scheme:
             continue
         rates = {
-            element["name"]: (rate, _waiting(element))
-            for element in _way(cell, flow)
-            if element["kind"] == "bottleneck" and (rate := mean_bps(element["rate"], files)) is not None
+            element.name: (rate, _waiting(element.queue))
+            for element in cell.network.ways(flow)[0]
+            if element.rate and element.queue and (rate := mean_bps(element.rate, files)) is not None
         }
         if rates:
             name = min(rates, key=lambda item: rates[item][0])
             links[name] = rates[name]
     need = 0.0
-    rtt = _round_trip(cell)
+    # An upper bound of the round-trip time without queues.
+    rtt = sum(element.fixed_delay_ns for element in cell.network.elements)
     for rate, waiting in links.values():
-        total = rate * duration / 8e9 / FULL_PACKET
+        total = rate * cell.duration_ns / 8e9 / FULL_PACKET
         under_way = min(total, (rate * rtt / 8e9 + waiting) / FULL_PACKET)
-        kept = total * PACKET_BYTES if cell["record"] == "packets" else 0.0
+        kept = total * PACKET_BYTES if cell.record == "packets" else 0.0
         need += 1.5 * (kept + under_way * UNDER_WAY_BYTES)
     return round(need)
 
 
-def _way(cell: Json, flow: Json) -> Iterator[Json]:
-    """The elements that the data of a flow pass."""
-    network = cell["network"]
-    if network["kind"] == "dumbbell":
-        yield from network[flow.get("direction", "forward")]
-        return
-    elements = {link["name"]: link["elements"] for link in network["links"]}
-    for route in network["routes"]:
-        if (route["from"], route["to"]) == (flow.get("from"), flow.get("to")):
-            for link in route["links"]:
-                yield from elements[link]
+def _waiting(queue: Component) -> float:
+    """The maximum number of bytes in a queue; 0 if its limit has another form."""
+    return float(queue.number("bytes") or (queue.number("packets") or 0) * FULL_PACKET)
 
 
-def _round_trip(cell: Json) -> int:
-    """The sum of all fixed delays of the network: an upper bound of the round-trip time without queues."""
-    network = cell["network"]
-    if network["kind"] == "dumbbell":
-        lists = [network["forward"], network["backward"]]
-    else:
-        lists = [link["elements"] for link in network["links"]]
-    return sum(element.get("delay") or 0 for each in lists for element in each if element["kind"] == "delay")
-
-
-def _waiting(element: Json) -> float:
-    """The maximum number of bytes in the queue of a bottleneck; 0 if its limit has another form."""
-    queue = element["queue"]
-    return float(queue.get("bytes") or (queue.get("packets") or 0) * FULL_PACKET)
-
-
-def mean_bps(rate: Json, files: Files) -> float | None:
+def mean_bps(rate: Component, files: Files) -> float | None:
     """The mean rate of a server, or its largest rate if it is random; None if it is unknown."""
-    if rate["kind"] == "trace":
+    if rate.kind == "trace":
         return _trace_bps(rate, files)
-    named = [rate[name] for name in ("rate", "high", "mean") if isinstance(rate.get(name), int | float)]
-    if rate["kind"] == "steps":
-        named = [step[1] for step in rate["steps"]]
+    named = [number for name in ("rate", "high", "mean") if (number := rate.number(name)) is not None]
+    named += [amount for _, amount in rate.steps("steps")]
     return float(max(named)) if named else None
 
 
-def _trace_bps(rate: Json, files: Files) -> float | None:
-    content = files.contents.get(rate["file"]["sha256"])
+def _trace_bps(rate: Component, files: Files) -> float | None:
+    content = files.contents.get(rate.digest("file") or "")
     if content is None:
         return None
     last = content.rstrip().rpartition(b"\n")[2].strip()
@@ -117,5 +89,5 @@ def _trace_bps(rate: Json, files: Files) -> float | None:
         # A trace of rates is treated like a link.
         return None
     opportunities = content.count(b"\n") + (not content.endswith(b"\n"))
-    size: float = rate.get("packet", FULL_PACKET) * rate.get("scale", 1.0)
+    size = (rate.number("packet") or FULL_PACKET) * (rate.number("scale") or 1.0)
     return opportunities * size * 8e3 / int(last)

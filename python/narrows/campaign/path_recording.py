@@ -74,7 +74,7 @@ class _RecordingRun(RealPathRun):
                 self._stopped = False
         except PeerFailure as error:
             self.ended = error.message
-        receiver = REMOTE if sender_is_local(self._cell.content) else LOCAL
+        receiver = REMOTE if sender_is_local(self._cell) else LOCAL
         if receiver == REMOTE:
             self._fetch(self._remote.remote, there, self._folders[REMOTE])
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +12,8 @@ from narrows.documents.agent import Facts
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
-from narrows.scenario.network import FORWARD
 from narrows.scenario.prefixes import BPF_PREFIX
-from narrows.scenario.real_path import LOCAL, WHERE, sender_is_local
+from narrows.scenario.real_path import LOCAL, OFF, WHERE, sender_is_local
 from narrows.scenario.schemes import missing_model
 from narrows.schemes.availability import no_rights, why_not
 
@@ -53,13 +51,12 @@ class Sender:
     facts: Facts
 
 
-def why_not_between(cell: dict[str, Any], local: Sender, remote: Sender) -> str | None:
+def why_not_between(cell: Cell, local: Sender, remote: Sender) -> str | None:
     """Why a cell can't run between two hosts; None if it can. The sender's kernel decides."""
     forward, backward = (local, remote) if sender_is_local(cell) else (remote, local)
-    for flow in cell["flows"]:
-        sender = forward if flow["direction"] == FORWARD else backward
-        name = flow["scheme"]
-        if reason := why_not(name, WHERE, sender.facts):
+    for flow in cell.flows:
+        sender = forward if flow.is_forward else backward
+        if reason := why_not(flow.scheme, WHERE, sender.facts):
             return f"{sender.name}: {reason}"
     return None
 
@@ -71,7 +68,7 @@ def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> 
     """
     skipped: list[Skipped] = []
     here = Sender(LOCAL, facts)
-    first = {cell.scheme: cell.content for cell in cells_of(scenario) if cell.run == 1}
+    first = {cell.scheme: cell for cell in cells_of(scenario) if cell.run == 1}
     programs = [
         name
         for row in scenario.schemes
@@ -130,10 +127,10 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
         if cell.scheme in bounds:
             continue
         try:
-            said = known.bounds(json.dumps(cell.content))
+            said = known.bounds(cell.to_text())
         except ValueError as error:
             raise DataError(f"{cell.scheme}: {error}") from None
-        if said["refusal"] and cell.content["where"] == "simulate":
+        if said["refusal"] and cell.where == "simulate":
             raise DataError(f"{cell.scheme}: {said['refusal']}")
         bounds[cell.scheme] = [
             (flow["flow"], flow["by"] or "nothing but this machine") for flow in said["flows"]
@@ -166,7 +163,7 @@ def _some(what: str, names: list[str]) -> str:
 
 def _missing_models(row: SchemeRow) -> list[str]:
     """Why flows of a row can't run: their models are not installed."""
-    names = [name for flow in row.flows if (name := missing_model(flow["params"]))]
+    names = [name for flow in row.flows if (name := missing_model(flow.params))]
     if not names:
         return []
     # Loads numpy, which takes longer than everything else here.
@@ -175,15 +172,15 @@ def _missing_models(row: SchemeRow) -> list[str]:
     return [how_to_add(name) for name in dict.fromkeys(names)]
 
 
-def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) -> list[str]:
+def _missing_programs(row: SchemeRow, scenario: Scenario, cell: Cell) -> list[str]:
     """Why the programs of a row can't run; sides on another host are checked there."""
-    flows = [flow for flow in row.flows if "program" in flow]
-    if not flows:
+    programs = [(flow, flow.program) for flow in row.flows if flow.program]
+    if not programs:
         return []
-    name = flows[0]["scheme"]
+    name = programs[0][0].scheme
     if scenario.where == "simulate":
         return [f"{name} is a program and needs a real machine; use --where emulate"]
-    if scenario.where == WHERE and scenario.real_path.get("tunnel") == "off":
+    if scenario.where == WHERE and scenario.real_path and scenario.real_path.tunnel == OFF:
         return [
             f"{name} is a program, whose packets are known by addresses inside the tunnel; write tunnel: on"
         ]
@@ -191,14 +188,13 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) 
     from narrows.scenario.programs.missing import why_missing
 
     missing_programs = []
-    for flow in flows:
-        program = flow["program"]
+    for flow, program in programs:
         sides: tuple[str, ...] = (LISTENER, CONNECTOR)
         if scenario.where == WHERE:
-            sends_here = (flow["direction"] == FORWARD) == sender_is_local(cell)
+            sends_here = flow.is_forward == sender_is_local(cell)
             sides = tuple(side for side in sides if (side == program["data"]) == sends_here)
         if reason := why_missing(program, sides):
-            missing_programs.append(f"{flow['scheme']}: {reason}")
+            missing_programs.append(f"{flow.scheme}: {reason}")
     return missing_programs
 
 

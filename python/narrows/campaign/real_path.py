@@ -48,7 +48,7 @@ class RealPathPlane:
         self.agent = agent
         #: The folder of the campaign.
         self.folder = folder
-        self.retries = int(remote.settings["retries"])
+        self.retries = remote.settings.retries
 
     def workers(self, _cells: int) -> int:
         """There is one path, so one cell at a time."""
@@ -74,7 +74,7 @@ class RealPathPlane:
 
     def ends_campaign(self, outcome: CellOutcome) -> bool:
         """True if the other host has vanished and the user wants the campaign to stop then."""
-        return outcome.kind == VANISHED and self.remote.settings["vanished"] == STOP
+        return outcome.kind == VANISHED and self.remote.settings.vanished == STOP
 
 
 class RealPathRun:
@@ -174,18 +174,18 @@ class RealPathRun:
     def _plans(self, local_folder: Path, remote_folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
         secret = secrets.token_hex(32)
         files = self._files()
-        local_host = 0 if sender_is_local(self._cell.content) else 1
+        local_host = 0 if sender_is_local(self._cell) else 1
 
         def plan(end: str, host: int, folder: str) -> dict[str, Any]:
             rendezvous, settings = self._plane.rendezvous, self._remote.settings
             ends = (
-                {"tunnel": rendezvous.tunnel(end, secret, settings["interface"])}
+                {"tunnel": rendezvous.tunnel(end, secret, settings.interface)}
                 if rendezvous is not None
                 else {"tunnel": None, "addresses": self._addresses(end)}
             )
             return {
                 "format": FORMAT,
-                "cell": self._cell.content,
+                "cell": self._cell.to_json(),
                 "files": files,
                 "host": host,
                 "folder": folder,
@@ -199,7 +199,7 @@ class RealPathRun:
         """Without a tunnel: the addresses of this end and of the other one."""
         path = self._remote.path
         assert path is not None
-        ours = self._remote.settings["our_address"] or path.seen_address or path.our_address
+        ours = self._remote.settings.our_address or path.seen_address or path.our_address
         pair = {LOCAL: ours, REMOTE: path.their_address}
         other = REMOTE if end == LOCAL else LOCAL
         return {"here": pair[end], "there": pair[other]}
@@ -207,7 +207,7 @@ class RealPathRun:
     def _files(self) -> dict[str, str]:
         """The files that the cell names, such as models."""
         files: dict[str, str] = {}
-        for file in _named_files(self._cell.content):
+        for file in _named_files(self._cell.to_json()):
             name = stored_name(file["name"], file["sha256"])
             content = read_bytes(self._plane.folder / "files" / name)
             files[name] = base64.b64encode(content).decode()
@@ -273,7 +273,7 @@ class RealPathRun:
                     shutil.copytree(folder / "logs", kept)
 
     def _make_record(self) -> CellOutcome:
-        hosts = (LOCAL, REMOTE) if sender_is_local(self._cell.content) else (REMOTE, LOCAL)
+        hosts = (LOCAL, REMOTE) if sender_is_local(self._cell) else (REMOTE, LOCAL)
         more = [
             word for number, name in enumerate(hosts) for word in (f"--host{number}", self._folders[name])
         ]

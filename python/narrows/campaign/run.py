@@ -41,7 +41,7 @@ from narrows.errors import (
 )
 from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
 from narrows.scenario import Cell, Loaded, Scenario
-from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
+from narrows.scenario.real_path import LOCAL, OFF, REMOTE
 from narrows.text import plural, shorten
 
 #: The parent folder of campaigns without a named folder.
@@ -91,7 +91,8 @@ def plan_campaign(
     context.
     """
     scenario = loaded.scenario
-    if scenario.where != WHERE:
+    real_path = scenario.real_path
+    if real_path is None:
         facts = agent.doctor()
         plan = make_plan(scenario, facts)
         if scenario.where == "emulate":
@@ -99,11 +100,11 @@ def plan_campaign(
             check_programs(plan, agent)
         yield Planned(plan, facts)
         return
-    say(f"{scenario.real_path['other']}: connecting")
-    with RemoteHost(scenario.real_path, reach, say) as remote:
+    say(f"{real_path.other}: connecting")
+    with RemoteHost(real_path, reach, say) as remote:
         ours, theirs = remote.facts[LOCAL], remote.facts[REMOTE]
         plan = make_plan(scenario, ours, Sender(remote.name, theirs))
-        tunnel = scenario.real_path["tunnel"] == "on"
+        tunnel = real_path.tunnel != OFF
         for host, where in ((ours, "here"), (theirs, f"on {remote.name}")) if tunnel else ():
             _check_namespaces(host, where, _RIGHTS)
         check_programs(plan, agent, remote.remote)
@@ -120,13 +121,12 @@ def plan_campaign(
 def _check_sizes(plan: Plan, rendezvous: Rendezvous) -> None:
     """Checks that datagrams of applications fit into the tunnel, whose size is known only now."""
     for cell in plan.cells:
-        for flow in cell.content["flows"]:
-            traffic = flow.get("traffic") or {}
-            size = int(traffic.get("packet") or 0)
+        for flow in cell.flows:
+            size = (flow.traffic and flow.traffic.integer("packet")) or 0
             if size > rendezvous.inner_mtu:
                 raise UnavailableError(
-                    f"flow {flow['flow']} ({traffic['kind']}) sends packets of {size} B, and the tunnel takes"
-                    f" {rendezvous.inner_mtu} B at most; write packet: {rendezvous.inner_mtu} B in its"
+                    f"flow {flow.number} ({flow.traffic_kind}) sends packets of {size} B, and the tunnel"
+                    f" takes {rendezvous.inner_mtu} B at most; write packet: {rendezvous.inner_mtu} B in its"
                     " traffic"
                 )
 
@@ -329,7 +329,7 @@ def _run_in(
             planned.remote.claim(folder.path)
             folder.note_session(hosts=planned.remote.document())
             view.message(planned.remote.describe(planned.rendezvous))
-            if scenario.real_path["prepare"]:
+            if planned.remote.settings.prepare:
                 planned.remote.prepare()
         with view:
             Executor(folder, plane, view).run(missing)

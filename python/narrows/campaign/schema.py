@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from narrows.documents.data import DamagedError
+from narrows.documents.resolved import Resolved, read_resolved
 from narrows.errors import DataError
 from narrows.json_shapes import KINDS, ShapeError, read_shapes
 
@@ -34,3 +36,12 @@ def problem_of_members(document: dict[str, Any]) -> str | None:
 def resolved_scenario(document: dict[str, Any]) -> dict[str, Any]:
     """The resolved scenario of a campaign; without one, a scenario without question and schemes."""
     return {"question": "", "schemes": [], **((document.get("scenario") or {}).get("resolved") or {})}
+
+
+def read_scenario(folder: Path, document: dict[str, Any]) -> Resolved:
+    """The resolved scenario of the campaign in a folder, with what an import or an earlier version has not
+    written filled in."""
+    try:
+        return read_resolved(resolved_scenario(document))
+    except DamagedError as error:
+        raise DataError(f"{folder / 'campaign.json'}: is damaged: {error}") from None

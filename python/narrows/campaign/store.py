@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # Reading a campaign imports neither scenarios nor plans.
     from narrows.campaign.plan import Plan
     from narrows.documents.agent import Facts
-    from narrows.scenario import Loaded, Scenario
+    from narrows.scenario import Cell, Loaded, Scenario
     from narrows.scenario.files import Files
 
 FILE = "campaign.json"
@@ -376,7 +376,7 @@ class CampaignFolder:
         for entry in stored:
             cell = planned.get(entry.id)
             if cell is not None:
-                self._adopt(entry, cell.content, remove)
+                self._adopt(entry, cell, remove)
         # A scheme that was skipped and can run now (a module was loaded) is added; in the reverse case
         # existing measurements stay.
         for cell in plan.cells:
@@ -411,7 +411,7 @@ class CampaignFolder:
         scratch.remove_left(self.path)
         scratch.remove_left(self.files_dir)
 
-    def _adopt(self, entry: CellEntry, content: dict[str, Any], remove: Callable[[Path], None]) -> None:
+    def _adopt(self, entry: CellEntry, cell: Cell, remove: Callable[[Path], None]) -> None:
         """Reconciles the entry of a cell in campaign.json with its folder."""
         folder = self.cell_dir(entry.id)
         from narrows.campaign.gathering import is_torn
@@ -426,7 +426,7 @@ class CampaignFolder:
             self.change(entry.id, state=PENDING, verdict=None, reasons=[], error=None, digest=UNSET)
             return
         integrity.check_plain(folder)
-        if read_run(folder).cell != content:
+        if read_run(folder).cell != cell.to_json():
             raise DataError(
                 f"{folder}: is not the record of this campaign's cell {entry.id}; remove the folder to run"
                 " the cell again"

@@ -156,7 +156,7 @@ def run(
         return
     if no_report:
         report = Parts.NONE
-    elif report is Parts.ALL and not loaded.scenario.report.get("pdf", True):
+    elif report is Parts.ALL and not loaded.scenario.report.pdf:
         report = Parts.HTML
     means = Means(_memory(memory), emulator_threads)
     options: dict[str, Any] = {"resume": resume, "quiet": quiet, "reach": reach, "means": means}
@@ -337,8 +337,8 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
         lines.append(
             f"  {number:3}. {cell.scheme:{width}}  run {cell.run}  seed {cell.seed}  -> cells/{cell.id}"
         )
-        if drawn := cell.content.get("drawn"):
-            lines.append(f"       {', '.join(f'{name} {value}' for name, value in drawn.items())}")
+        if cell.drawn:
+            lines.append(f"       {', '.join(f'{name} {value}' for name, value in cell.drawn.items())}")
     for item in plan.skipped:
         lines.append(f"  skipped {item.scheme}: {item.reason}")
     overhead = OVERHEAD_S.get(scenario.where)

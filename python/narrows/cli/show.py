@@ -73,7 +73,7 @@ def show(
         _show_cell(console, folders[0], as_json)
         return
     from narrows.campaign.gathering import readable
-    from narrows.campaign.schema import resolved_scenario
+    from narrows.campaign.schema import read_scenario, resolved_scenario
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT
 
@@ -111,8 +111,9 @@ def show(
     for line, places in asked.items():
         for text in fold(f"{line} ({', '.join(dict.fromkeys(places))})", width(console.file)):
             console.print(text, soft_wrap=True)
-    parts = [resolved_scenario(folder.document).get("measure") or {} for folder in opened]
-    for words in dict.fromkeys(part_in_words(part) for part in parts):
+    for words in dict.fromkeys(
+        part_in_words(read_scenario(each.path, each.document).measure) for each in opened
+    ):
         if words:
             console.print(words, soft_wrap=True)
     console.print()

@@ -84,9 +84,8 @@ def _side(points: Floats, middle: Floats, corners: Floats) -> EnvelopeSide:
 def window_ns(pairing: Pairing) -> int:
     """Ten round trips of the base's path, without queueing."""
     settings = pairing.base.side.settings_of(pairing.base.scheme)
-    extra = max((int(flow.get("extra_rtt_ns") or 0) for flow in settings["flows"]), default=0)
-    round_trip = int(settings.get("base_rtt_ns") or 0) + extra
-    return ROUND_TRIPS * round_trip or _DEFAULT_WINDOW_NS
+    extra = max((flow.extra_rtt_ns for flow in settings.flows), default=0)
+    return ROUND_TRIPS * (settings.base_rtt_ns + extra) or _DEFAULT_WINDOW_NS
 
 
 def windows(
@@ -205,11 +204,10 @@ def intersection(first: Floats, second: Floats) -> Floats:
 
 def _points(sample: Sample, window: int, flow: int | None) -> Floats | None:
     """The points of all valid runs of a scheme; None if no record has packets."""
-    flows = sample.side.settings_of(sample.scheme)["flows"]
     tested = {
-        int(item["flow"]): item.get("direction") == "backward"
-        for item in flows
-        if not item.get("background") and flow in (None, int(item["flow"]))
+        item.number: not item.is_forward
+        for item in sample.side.settings_of(sample.scheme).flows
+        if not item.background and flow in (None, item.number)
     }
     from narrows.campaign.series import read_packets
 

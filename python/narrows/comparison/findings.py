@@ -189,7 +189,7 @@ def _scale(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
 def _resolution(pairing: Pairing, metric: Metric, middle: float) -> float:
     """The difference that lateness alone can cause."""
     late = max(pairing.base.lateness_ns, pairing.other.lateness_ns)
-    duration = float(pairing.base.side.settings.get("duration_ns") or 0)
+    duration = float(pairing.base.side.resolved.duration_ns)
     return resolution(metric.unit, middle, late, duration)
 
 

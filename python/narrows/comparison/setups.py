@@ -12,9 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from narrows.analysis.prose import change_in_words, element_in_words, flows_in_words, links_of
+from msgspec import structs
+
+from narrows.analysis.prose import change_in_words, element_in_words, flows_in_words
 from narrows.comparison.sides import Pairing, Side
 from narrows.documents.comparison import Difference
+from narrows.documents.data import to_data
+from narrows.documents.resolved import Change, Flow, Measure, Network, Resolved
 from narrows.errors import DataError
 from narrows.scenario import registry as registries
 from narrows.scenario.measure import part_in_words
@@ -29,8 +33,6 @@ CONDITIONS = ("network", "flows", "duration", "timeline", "measure", "draw", "me
 ALL = "all"
 
 NOTHING = "none"
-#: Members of a flow that belong to the scheme.
-_OF_SCHEME = ("scheme", "params", "profile")
 #: An error message names up to this many differences.
 _MOST_NAMED = 3
 #: Members of a resolved scenario that are shown elsewhere, or do not affect the runs.
@@ -165,7 +167,7 @@ def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Diffe
     grouped: dict[tuple[str, str, str, str, str | None], list[str]] = {}
     for pairing in pairings:
         mine, theirs = base.settings_of(pairing.base.scheme), other.settings_of(pairing.other.scheme)
-        if not mine.get("flows") or not theirs.get("flows"):
+        if not mine.flows or not theirs.flows:
             continue
         for kind, what, first, second, group in (
             *_conditions(mine, theirs, described=not {base.where, other.where} & {"hosts", "import"}),
@@ -190,79 +192,76 @@ def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Diffe
 Entry = tuple[str, str, str, str, str | None]
 
 
-def _conditions(mine: Json, theirs: Json, *, described: bool) -> Iterator[Entry]:
+def _conditions(mine: Resolved, theirs: Resolved, *, described: bool) -> Iterator[Entry]:
     """The conditions in which two rows differ; networks are compared only if both planes describe one."""
-    if described and mine.get("network") != theirs.get("network"):
-        for what, first, second in _networks(mine["network"], theirs["network"]):
+    if described and mine.network != theirs.network:
+        for what, first, second in _networks(mine.network, theirs.network):
             yield CONDITION, what, first, second, "network"
-    if mine.get("duration_ns") != theirs.get("duration_ns"):
-        yield CONDITION, "duration", _duration(mine), _duration(theirs), "duration"
+    if mine.duration_ns != theirs.duration_ns:
+        first, second = (show("span", entry.duration_ns) for entry in (mine, theirs))
+        yield CONDITION, "duration", first, second, "duration"
     yield from _flows(mine, theirs)
-    for key in ("timeline", "draw"):
-        if (mine.get(key) or None) != (theirs.get(key) or None):
-            yield CONDITION, key, _in_words(key, mine.get(key)), _in_words(key, theirs.get(key)), key
-    parts = [entry.get("measure") or {} for entry in (mine, theirs)]
-    if parts[0] != parts[1]:
-        yield CONDITION, "part measured", _measured_part(parts[0]), _measured_part(parts[1]), "measure"
+    if mine.timeline != theirs.timeline:
+        yield CONDITION, "timeline", _changes(mine.timeline), _changes(theirs.timeline), "timeline"
+    if mine.draw != theirs.draw:
+        yield CONDITION, "draw", _laws(mine.draw), _laws(theirs.draw), "draw"
+    if mine.measure != theirs.measure:
+        first, second = (_measured_part(entry.measure) for entry in (mine, theirs))
+        yield CONDITION, "part measured", first, second, "measure"
 
 
-def _duration(settings: Json) -> str:
-    return show("span", settings.get("duration_ns"))
-
-
-def _measured_part(measure: Json) -> str:
-    links = ", ".join(measure.get("links") or [])
+def _measured_part(measure: Measure) -> str:
+    links = ", ".join(measure.links)
     part = part_in_words(measure).removesuffix(".") or "the whole run"
     return f"{part}, with links {links}" if links else part
 
 
-def _flows(mine: Json, theirs: Json) -> Iterator[Entry]:
-    first, second = ([_plain(flow) for flow in entry["flows"]] for entry in (mine, theirs))
+def _flows(mine: Resolved, theirs: Resolved) -> Iterator[Entry]:
+    first, second = ([_without_scheme(flow) for flow in entry.flows] for entry in (mine, theirs))
     # A flow that lasts as long as its run differs only with the duration.
     if first == second or _without_ends(first, mine) == _without_ends(second, theirs):
         return
-    words = [flows_in_words(entry["flows"]) for entry in (mine, theirs)]
+    words = [flows_in_words(entry.flows) for entry in (mine, theirs)]
     if words[0] != words[1]:
         yield CONDITION, "flows", words[0], words[1], "flows"
         return
-    for what, text, two in _compare_nested("flows", first, second):
+    for what, text, two in _compare_nested("flows", to_data(first), to_data(second)):
         yield CONDITION, what, text, two, "flows"
 
 
-def _plain(flow: Json) -> Json:
-    return {key: value for key, value in flow.items() if key not in _OF_SCHEME}
+def _without_scheme(flow: Flow) -> Flow:
+    return structs.replace(flow, scheme="", params={})
 
 
-def _without_ends(flows: Sequence[Json], settings: Json) -> list[Json]:
-    end = settings.get("duration_ns")
-    return [
-        {**flow, "stop_ns": None if flow.get("stop_ns") == end else flow.get("stop_ns")} for flow in flows
-    ]
+def _without_ends(flows: Sequence[Flow], settings: Resolved) -> list[Flow]:
+    end = settings.duration_ns
+    return [structs.replace(flow, stop_ns=None) if flow.stop_ns == end else flow for flow in flows]
 
 
-def _in_words(key: str, value: Any) -> str:
-    if not value:
-        return NOTHING
-    if key == "timeline":
-        return "; ".join(f"at {show('span', item['at_ns'])} {change_in_words(item)}" for item in value)
-    return ", ".join(f"{name} {law}" for name, law in value.items())
+def _changes(timeline: Sequence[Change]) -> str:
+    changes = (f"at {show('span', item.at_ns)} {change_in_words(item)}" for item in timeline)
+    return "; ".join(changes) or NOTHING
 
 
-def _networks(mine: Json, theirs: Json) -> Iterator[tuple[str, str, str]]:
+def _laws(draw: dict[str, str]) -> str:
+    return ", ".join(f"{name} {law}" for name, law in draw.items()) or NOTHING
+
+
+def _networks(mine: Network, theirs: Network) -> Iterator[tuple[str, str, str]]:
     """Element by element where the links are the same, else link by link."""
     registry = registries.load()
-    first, second = dict(links_of(mine)), dict(links_of(theirs))
+    first, second = ({link.name: link.elements for link in network.directed} for network in (mine, theirs))
     flag = False
     for name in dict.fromkeys([*first, *second]):
         one, two = first.get(name), second.get(name)
         if one == two:
             continue
         flag = True
-        if one is not None and two is not None and [e["kind"] for e in one] == [e["kind"] for e in two]:
+        if one is not None and two is not None and [e.kind for e in one] == [e.kind for e in two]:
             for mine_of, theirs_of in zip(one, two, strict=True):
                 if mine_of != theirs_of:
                     yield (
-                        str(mine_of.get("name") or name),
+                        mine_of.name or name,
                         element_in_words(mine_of, registry),
                         element_in_words(theirs_of, registry),
                     )
@@ -275,25 +274,23 @@ def _networks(mine: Json, theirs: Json) -> Iterator[tuple[str, str, str]]:
         ]
         yield name, words[0], words[1]
     if not flag:
-        yield from _compare_nested("network", mine, theirs)
+        yield from _compare_nested("network", to_data(mine), to_data(theirs))
 
 
-def _schemes(mine: Json, theirs: Json, same_name: bool) -> Iterator[Entry]:
+def _schemes(mine: Resolved, theirs: Resolved, same_name: bool) -> Iterator[Entry]:
     """Parameters of the schemes, if they have the same name, and settings of the transport."""
     if same_name:
         told: dict[tuple[str, str, str], None] = {}
-        for flow, two in zip(mine["flows"], theirs["flows"], strict=False):
-            if flow.get("background"):
+        for flow, two in zip(mine.flows, theirs.flows, strict=False):
+            if flow.background:
                 continue
-            for key in _OF_SCHEME:
-                if flow.get(key) != two.get(key):
-                    for what, first, second in _compare_nested("", flow.get(key), two.get(key)):
-                        told[what or key, first, second] = None
+            if flow.scheme != two.scheme:
+                told["scheme", flow.scheme, two.scheme] = None
+            if flow.params != two.params:
+                told |= dict.fromkeys(_compare_nested("", flow.params, two.params))
         yield from ((SCHEME, *entry, None) for entry in told)
-    if mine.get("transport") != theirs.get("transport"):
-        for entry in _compare_nested(
-            "transport", mine.get("transport"), theirs.get("transport"), only_both=True
-        ):
+    if mine.transport != theirs.transport:
+        for entry in _compare_nested("transport", mine.transport, theirs.transport, only_both=True):
             yield SCHEME, *entry, None
 
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
 from narrows.campaign.entries import read_skipped
-from narrows.campaign.schema import resolved_scenario
+from narrows.campaign.schema import read_scenario, resolved_scenario
 from narrows.campaign.store import CampaignFolder, as_run, read_json
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
+from narrows.documents.resolved import Resolved, SchemeRow
 from narrows.documents.results import Results
 from narrows.errors import DataError, UsageError
 from narrows.scenario.derived import suffix
@@ -72,28 +73,32 @@ class Side:
 
     @cached_property
     def settings(self) -> Json:
-        """The resolved scenario."""
+        """The members of the resolved scenario that campaign.json has."""
         return resolved_scenario(self.document)
 
     @cached_property
-    def rows(self) -> dict[str, Json]:
+    def resolved(self) -> Resolved:
+        """The resolved scenario."""
+        return read_scenario(self.folder.path, self.document)
+
+    @cached_property
+    def rows(self) -> dict[str, SchemeRow]:
         """The rows of the resolved scenario's schemes, by label."""
-        return {row["label"]: row for row in self.settings["schemes"]}
+        return {row.label: row for row in self.resolved.schemes}
 
     def values_of(self, scheme: str) -> dict[str, str]:
         """The matrix values of a row, by their names; empty without a matrix."""
-        values = (self.rows.get(scheme) or {}).get("values") or {}
-        return {str(name): str(value) for name, value in values.items()}
+        row = self.rows.get(scheme)
+        return row.values if row else {}
 
     def name_of(self, scheme: str) -> str:
         """The scheme of a row, without the values of the matrix."""
         values = self.values_of(scheme)
         return scheme.removesuffix(suffix(values)) if values else scheme
 
-    def settings_of(self, scheme: str) -> Json:
+    def settings_of(self, scheme: str) -> Resolved:
         """The resolved scenario for one scheme: a matrix gives each row separate values."""
-        row = self.rows.get(scheme) or {}
-        return {**self.settings, **(row.get("overlay") or {}), "flows": row.get("flows") or []}
+        return self.resolved.with_row(self.rows.get(scheme))
 
     @cached_property
     def schemes(self) -> list[str]:
@@ -348,8 +353,8 @@ def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | N
     if against in side.schemes:
         return against if against in schemes else None
     for scheme in schemes:
-        flows = (side.rows.get(scheme) or {}).get("flows") or [{}]
-        if side.values_of(scheme) and against in (side.name_of(scheme), flows[0].get("scheme")):
+        row = side.rows.get(scheme)
+        if row and row.values and against in (side.name_of(scheme), *row.scheme_names[:1]):
             return scheme
     return None
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import Meta
 
+from narrows.documents.components import Values
 from narrows.text import has_hidden, is_hidden
 
 #: Larger numbers are not measurements; infinities and NaN are not numbers either.
@@ -47,7 +48,7 @@ def from_data(data: object, kind: type[Kind], root: str = "the file") -> Kind:
     """
     _read_definition(kind)
     try:
-        value = msgspec.convert(data, kind)
+        value = msgspec.convert(data, kind, dec_hook=_read_values)
     except msgspec.ValidationError as error:
         raise DamagedError(_explain(str(error), data, kind, root)) from None
     if _may_hide(value):
@@ -69,15 +70,26 @@ def _read_definition(kind: Any) -> None:
             _definitions.add(kind)
 
 
+def _read_values(kind: type[Any], data: Any) -> Any:
+    """The values of parameters that the registry declares, which msgspec does not know."""
+    if kind is object:
+        return data
+    if issubclass(kind, Values) and isinstance(data, Mapping):
+        return kind.from_members(data)
+    raise ValueError("Expected `object`")
+
+
 def to_data(value: object) -> Any:
     """Plain data of a typed value, or of plain data that contains typed values."""
-    return msgspec.to_builtins(value, enc_hook=_plain_number)
+    return msgspec.to_builtins(value, enc_hook=_write_plain)
 
 
-def _plain_number(value: object) -> float:
-    """A numpy number, which is also a float."""
+def _write_plain(value: object) -> float | dict[str, object]:
+    """A numpy number, which is also a float, or values of parameters."""
     if isinstance(value, float):
         return float(value)
+    if isinstance(value, Values):
+        return value.to_members()
     raise TypeError(f"{type(value).__name__} is not plain data")
 
 
@@ -150,7 +162,7 @@ def _replace(data: Any, steps: list[str | int], names: list[str]) -> Any:
 
 def _fails(data: object, kind: type[Any], path: str) -> bool:
     try:
-        msgspec.convert(data, kind)
+        msgspec.convert(data, kind, dec_hook=_read_values)
     except msgspec.ValidationError as error:
         return f"`${path}[...]" in str(error) or f"`key in ${path}" in str(error)
     return False
@@ -163,7 +175,7 @@ _ESCAPES = re.compile(r"\\[bfrtu]")
 def _may_hide(value: object) -> bool:
     """False if no text in a value has a hidden character; a quick check without looking at single texts."""
     try:
-        text = msgspec.json.encode(value, enc_hook=_plain_number).decode()
+        text = msgspec.json.encode(value, enc_hook=_write_plain).decode()
     except UnicodeEncodeError:
         # Half of a surrogate pair.
         return True
@@ -181,6 +193,8 @@ def _hidden_texts(value: object, at: str) -> Iterator[str]:
                 inner = getattr(value, name)
                 if inner is not None and not isinstance(inner, (int, float)):
                     yield from _hidden_texts(inner, f"{at}.{member}")
+    elif isinstance(value, Values):
+        yield from _hidden_texts(value.to_members(), at)
     elif isinstance(value, (list, tuple)):
         for number, inner in enumerate(value):
             yield from _hidden_texts(inner, f"{at}[{number}]")

@@ -24,6 +24,7 @@ from narrows.addresses import socket_address
 from narrows.agent.location import SUDO, Location, with_best_rights
 from narrows.documents.agent import CurrentHost, HostFacts
 from narrows.documents.data import to_data
+from narrows.documents.resolved import RealPath
 from narrows.errors import NarrowsError, UnavailableError
 from narrows.hosts import clocks, deploy, path_probe, sysctls
 from narrows.hosts.check import their_address
@@ -94,11 +95,11 @@ class Rendezvous:
 class RemoteHost:
     """The other host; a context manager."""
 
-    def __init__(self, settings: dict[str, Any], reach: RemoteOptions, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: RealPath, reach: RemoteOptions, say: Callable[[str], None]) -> None:
         self.settings = settings
         self.reach = reach
         self.say = say
-        self.name = str(settings["other"])
+        self.name = str(settings.other)
         self.local: Location = with_best_rights()
         self.facts: dict[str, HostFacts] = {}
         self.path: path_probe.PathFacts | None = None
@@ -249,14 +250,14 @@ class RemoteHost:
         """Examines the path between both."""
         settings = self.settings
         assert self._deployment
-        address = their_address(self.connection, self._deployment, settings["address"])
+        address = their_address(self.connection, self._deployment, settings.address)
         self.path = path_probe.probe_path(
             self.local,
             self.remote,
             address,
-            settings["ports"],
-            settings["our_address"],
-            settings["interface"],
+            settings.ports,
+            settings.our_address,
+            settings.interface,
         )
 
     def rendezvous(self) -> Rendezvous:
@@ -276,7 +277,7 @@ class RemoteHost:
         result = path_probe.compare_clocks(self.local, self.remote, self.path) if passes else None
         if result is None:
             raise UnavailableError(
-                f"{_nothing_passes(self.path, self.name, AUTO, self.settings['ports'])}; without a tunnel the"
+                f"{_nothing_passes(self.path, self.name, AUTO, self.settings.ports)}; without a tunnel the"
                 " clocks are compared before each run, so that both ends start together"
             )
         return result
@@ -356,29 +357,29 @@ def _qdiscs(location: Location) -> list[str] | None:
     return None if lines == ["none"] else lines
 
 
-def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any]) -> Rendezvous:
+def rendezvous_of(path: path_probe.PathFacts, name: str, settings: RealPath) -> Rendezvous:
     """Chooses the listening side, by reachability and preference."""
     able: dict[str, Sequence[int]] = {REMOTE: path.they_may_listen, LOCAL: path.we_may_listen}
-    wanted = settings["listener"]
+    wanted = settings.listener
     asked = (REMOTE, LOCAL) if wanted == AUTO else (wanted,)
     listener = next((text for text in asked if able[text]), None)
     if listener is None:
-        raise UnavailableError(_nothing_passes(path, name, wanted, settings["ports"]))
+        raise UnavailableError(_nothing_passes(path, name, wanted, settings.ports))
     sizes = (path.mtu_there, path.mtu_back)
     # None means: the small packets of the first questions arrived, these did not.
     number = min(size or 0 for size in sizes)
-    if settings["mtu"] is None and number < _LEAST_MTU:
+    if settings.mtu is None and number < _LEAST_MTU:
         raise UnavailableError(
             f"packets of {_LEAST_MTU} bytes do not pass between here and {name} (to it: {sizes[0] or 'none'},"
             f" back: {sizes[1] or 'none'}); the tunnel needs them, so look what is on the way with: narrows"
             f" hosts check {name}"
         )
-    address = path.their_address if listener == REMOTE else settings["our_address"] or path.seen_address
+    address = path.their_address if listener == REMOTE else settings.our_address or path.seen_address
     return Rendezvous(
         listener=listener,
         port=able[listener][0],
         address=address or path.our_address,
-        mtu=settings["mtu"] or min(number, _USUAL_MTU),
+        mtu=settings.mtu or min(number, _USUAL_MTU),
     )
 
 

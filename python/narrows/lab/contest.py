@@ -145,9 +145,9 @@ def _read_course(file: Path, rules: Rules) -> _Course:
     )
     own = [
         {
-            flow["flow"]
+            flow.number
             for flow, changed in zip(row.flows, like.flows, strict=True)
-            if flow["scheme"] != changed["scheme"]
+            if flow.scheme != changed.scheme
         }
         for row, like in zip(ours.schemes, other.schemes, strict=True)
     ]

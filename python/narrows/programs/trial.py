@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
@@ -65,13 +66,13 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
     scheme = f"{program.name}:{variant}"
     if reason := why_missing(plan):
         raise UnavailableError(f"{scheme}: {reason}")
-    cell = cells_of(loads(_SCENARIO, "check"))[0].content
-    cell["flows"][0] |= {"scheme": scheme, "params": {}, "program": plan}
-    cell["flows"][0].pop("transport", None)
+    (cell,) = cells_of(loads(_SCENARIO, "check"))
+    flow = structs.replace(cell.flows[0], scheme=scheme, params={}, program=plan, transport={})
+    cell = structs.replace(cell, flows=[flow])
     with tempfile.TemporaryDirectory(prefix="narrows-check-") as name:
         folder = Path(name)
         cell_file, out = folder / "cell.json", folder / "run"
-        cell_file.write_text(json.dumps(cell), encoding="utf-8")
+        cell_file.write_text(cell.to_text(), encoding="utf-8")
         log = folder / "log"
         outcome = CellRun(this_machine(), "emulate", cell_file, out, log, progress, folder).run()
         if outcome.state != "finished":

@@ -89,17 +89,11 @@ def scenario(element: str, flows: str = "schemes: [cubic]\n", duration: str = "1
     return loads(text + flows)
 
 
-def element_of(resolved: Scenario) -> dict[str, Any]:
-    """The element, in base units."""
-    first: dict[str, Any] = resolved.network["forward"][0]
-    return first
-
-
 def play(element: str, packets: Packets, changes: list[dict[str, Any]] | None = None) -> Fates:
     """Runs the packets through the element; `changes` as in the timeline of a cell."""
     resolved = scenario(element)
     return _native.probe_element(
-        json.dumps(element_of(resolved)),
+        json.dumps(next(resolved.network.elements).to_members()),
         packets.time_ns,
         packets.size,
         packets.flow,
@@ -123,6 +117,6 @@ def offered_load(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.fl
     (cell,) = cells_of(scenario(path, flows, duration=f"{seconds} s"))
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record"
-        _native.simulate(json.dumps(cell.content), str(record))
+        _native.simulate(cell.to_text(), str(record))
         series = read_throughput(record, bin_ms * 1_000_000)
     return series.time_s, series.flows[1].arrived_bps

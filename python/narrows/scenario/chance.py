@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
+from narrows.documents.components import Element
 from narrows.scenario.flows import Flows
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.network import Network
@@ -21,7 +21,7 @@ WITHOUT: dict[str, list[str]] = tomllib.loads(
 
 def is_in(network: Network, rows: list[SchemeRow], flows: Flows) -> bool:
     """True if the runs of a scenario may differ from each other."""
-    if any(flow.spread_ns or flow.traffic["kind"] not in WITHOUT["traffic"] for flow in flows.items):
+    if any(flow.spread_ns or flow.traffic.kind not in WITHOUT["traffic"] for flow in flows.items):
         return True
     names = {name for row in rows for name in row.scheme_names}
     if not names <= set(WITHOUT["schemes"]):
@@ -29,9 +29,8 @@ def is_in(network: Network, rows: list[SchemeRow], flows: Flows) -> bool:
     return any(_has_chance(element) for link in network.links for element in link.elements)
 
 
-def _has_chance(element: dict[str, Any]) -> bool:
-    kind = element["kind"]
-    if kind == "bottleneck":
-        rate, queue = element["rate"] or {}, element["queue"] or {}
-        return rate.get("kind") not in WITHOUT["rates"] or queue.get("kind") not in WITHOUT["queues"]
-    return kind not in WITHOUT["links"]
+def _has_chance(element: Element) -> bool:
+    rate, queue = element.rate, element.queue
+    if rate and queue:
+        return rate.kind not in WITHOUT["rates"] or queue.kind not in WITHOUT["queues"]
+    return element.kind not in WITHOUT["links"]

@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 
+from msgspec import UNSET, structs
+
+from narrows.documents.resolved import Drawn, find_differences
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
 from narrows.scenario.keys import LAWS
 from narrows.scenario.matrix import in_words
-from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
+from narrows.scenario.model import Scenario, run_seed
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
@@ -99,15 +102,13 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping, bool], Scenario]) -> 
         seed = run_seed(scenario.seed, run)
         placed, shown = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
         one = resolve(placed, True)
-        names = (name for name in OVERLAID if name != "drawn")
-        changed = {name: getattr(one, name) for name in names}
-        overlay = {name: value for name, value in changed.items() if value != getattr(scenario, name)}
-        runs.append(Drawn(shown, overlay))
+        overlay = structs.replace(find_differences(scenario, one), drawn=UNSET)
+        runs.append(Drawn(values=shown, overlay=overlay))
         scenario.files.contents.update(one.files.contents)
         scenario.files.names.update(one.files.names)
     # Drawn values make runs differ.
     warnings = [warning for warning in scenario.warnings if warning.key != "runs"]
-    return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs, warnings=warnings)
+    return structs.replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs, warnings=warnings)
 
 
 def _with_values(

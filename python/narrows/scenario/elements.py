@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
+from narrows.documents.components import BOTTLENECK, FIXED_DELAY, Component, Element
 from narrows.scenario.habits import HABITS
 from narrows.scenario.params import Context, entry_from, read_entry, read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
@@ -20,8 +20,6 @@ from narrows.text import any_of, shorten
 
 #: The default queue of a bottleneck.
 DEFAULT_QUEUE = "unlimited"
-#: The link element (and its parameter) that delays every packet by the same constant time.
-FIXED_DELAY = "delay"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -49,7 +47,7 @@ class Link:
     delay_ns: int = 0
     rates: list[int] = field(default_factory=list)
     #: Set by `resolve`.
-    elements: list[dict[str, Any]] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
 
     def probe(self, registry: Registry, context: Context) -> None:
         """Finds delays and rates, which amounts in bdp need; problems are noted by the second pass."""
@@ -65,20 +63,18 @@ class Link:
             element = read_element(item.written, registry, context)
             if element is None:
                 continue
-            self.elements.append({"name": item.name, **element})
+            self.elements.append(element.rename(item.name))
             if len(problems.found) == before:
                 check_element(item.written.mark, element, registry, context)
 
     def mirror(self) -> None:
         """Copies the fixed delays of the other direction."""
         if self.mirrors is not None:
-            fixed = [element for element in self.mirrors.elements if element["kind"] == FIXED_DELAY]
-            self.elements = [
-                {**element, "name": f"{self.name}.{index}"} for index, element in enumerate(fixed)
-            ]
+            fixed = [element for element in self.mirrors.elements if element.kind == FIXED_DELAY]
+            self.elements = [element.rename(f"{self.name}.{index}") for index, element in enumerate(fixed)]
 
 
-def check_element(mark: Mark, element: dict[str, Any], registry: Registry, context: Context) -> None:
+def check_element(mark: Mark, element: Element, registry: Registry, context: Context) -> None:
     """Asks the core whether an element is valid as a whole."""
     if reason := registry.refusal(element, context.files.contents):
         context.problems.add(mark, reason)
@@ -116,23 +112,21 @@ def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, 
         return None, None
     if "rate" in item.entries:
         server = read_entry(item.entries["rate"], registry.rates, "rate", quiet, any_shorthand=True)
-        rate = (server or {}).get("rate")
-        return None, rate if isinstance(rate, int) else None
+        return None, server.integer("rate") if server else None
     if FIXED_DELAY not in item.entries:
         return None, None
     element = read_element(item, registry, quiet)
-    delay = (element or {}).get(FIXED_DELAY)
-    return (delay if isinstance(delay, int) else None), None
+    return element.integer(FIXED_DELAY) if element else None, None
 
 
-def read_element(item: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
+def read_element(item: Node, registry: Registry, context: Context) -> Element | None:
     """One element, without its name; None after noting a problem."""
     with context.problems.note():
         return _element(item, registry, context)
     return None
 
 
-def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
+def _element(item: Node, registry: Registry, context: Context) -> Element | None:
     kinds = ["rate", *registry.links]
     if not isinstance(item, Mapping) or not item.entries.keys() - {"name"}:
         raise Wrong(item.mark, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
@@ -149,7 +143,8 @@ def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any]
     if unknown:
         raise unknown[-1]
     ((name, _, value),) = item
-    return entry_from(value, registry.links[name], context)
+    read = entry_from(value, registry.links[name], context)
+    return Element(read.kind, read.params) if read else None
 
 
 def _check_bottleneck(item: Mapping, registry: Registry) -> None:
@@ -177,7 +172,7 @@ def _without_name(item: Mapping) -> Mapping:
     )
 
 
-def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str, Any] | None:
+def _bottleneck(item: Mapping, registry: Registry, context: Context) -> Element:
     own = {param.name: param for param in registry.bottleneck}
     known = ("rate", "queue", *own, "name")
     for key, mark, _ in item:
@@ -204,13 +199,13 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str
         if key in item.entries
     }
     changed = {key: value for key, value in values.items() if value != own[key].default}
-    return {"kind": "bottleneck", "rate": rate, "queue": queue, **changed}
+    return Element(BOTTLENECK, {"rate": rate, "queue": queue, **changed})
 
 
-def read_rate(value: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
+def read_rate(value: Node, registry: Registry, context: Context) -> Component | None:
     """The rate of a bottleneck; a bare rate is constant."""
     rate = read_entry(value, registry.rates, "rate", context, any_shorthand=True)
-    if rate and rate.get("rate") == 0:
+    if rate and rate.number("rate") == 0:
         context.problems.add(value.mark, "a rate of zero lets nothing through; it must be more than 0")
     return rate
 

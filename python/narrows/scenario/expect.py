@@ -184,9 +184,9 @@ def _flow(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> int | 
         return ALL
     flows = rows[0].flows
     for flow in flows:
-        if word in (str(flow["flow"]), flow.get("label")):
-            return int(flow["flow"])
-    labels = [flow["label"] for flow in flows if "label" in flow]
+        if word in (str(flow.number), flow.label):
+            return flow.number
+    labels = [flow.label for flow in flows if flow.label]
     hint = did_you_mean(word, labels) or f"; write all, or a number from 1 to {len(flows)}"
     problems.add(written.mark, f'there is no flow "{shorten(word)}"{hint}')
     return ALL

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from narrows.documents.components import Component, Element, Values
+from narrows.documents.resolved import Change, Params, SchemeRow
+from narrows.documents.resolved import Flow as PlannedFlow
 from narrows.errors import Problem
 from narrows.scenario import chance
 from narrows.scenario.elements import Link
-from narrows.scenario.flows import Flow, Flows
-from narrows.scenario.model import SchemeRow
+from narrows.scenario.flows import BULK, Flow, Flows
 from narrows.scenario.network import Network
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError, parse, show
@@ -60,8 +61,8 @@ class Check:
     rows: list[SchemeRow]
     duration_ns: int
     #: Settings of the transport for all flows.
-    transport: dict[str, Any]
-    timeline: list[dict[str, Any]]
+    transport: Params
+    timeline: list[Change]
     registry: Registry
     #: True for one of several combinations, for some of which an amount in bdp may be too small.
     is_combination: bool
@@ -70,7 +71,7 @@ class Check:
         self._problems = Problems()
         self._warnings = Problems()
         self._written = {item.name: item.written for link in self.network.links for item in link.items}
-        self._changed = {str(change["element"]) for change in self.timeline}
+        self._changed = {change.element for change in self.timeline}
 
     def run(self, where: str, runs: int) -> Findings:
         """All checks, for a plane and a number of runs."""
@@ -100,21 +101,21 @@ class Check:
                     seen.add(use)
                     yield number, use
 
-    def _use(self, flow: Flow, cell: dict[str, Any]) -> _Use:
-        kind = flow.traffic["kind"]
+    def _use(self, flow: Flow, planned: PlannedFlow) -> _Use:
+        kind = flow.traffic.kind
         traffic = self.registry.traffic.get(kind)
         datagrams = traffic is not None and traffic.datagram
-        scheme = self.registry.schemes.get(cell["scheme"])
+        scheme = self.registry.schemes.get(planned.scheme)
         ours = scheme is not None and not scheme.media
-        settings = {**self.transport, **(cell.get("transport") or {})}
+        settings = Values({**self.transport, **planned.transport})
         if datagrams:
-            packet = int(flow.traffic.get("packet") or FULL_PACKET)
+            packet = flow.traffic.integer("packet") or FULL_PACKET
         elif ours:
-            packet = int(settings.get("packet_size") or FULL_PACKET)
+            packet = settings.integer("packet_size") or FULL_PACKET
         else:
-            mtus = [self.network.settings.get(host, {}).get("mtu") or FULL_PACKET for host in flow.hosts]
-            packet = min(mtus)
-        full = datagrams or (kind == "bulk" and "program" not in cell and (scheme is None or ours))
+            hosts = (Values(self.network.settings.get(host, {})) for host in flow.hosts)
+            packet = min(host.integer("mtu") or FULL_PACKET for host in hosts)
+        full = datagrams or (kind == BULK.kind and not planned.program and (scheme is None or ours))
         times = flow.start_ns, min(flow.stop_ns, self.duration_ns)
         return _Use(flow.hosts, packet, *times, flow.extra_rtt_ns, datagrams, full)
 
@@ -147,7 +148,7 @@ class Check:
         """Notes elements that no packet of a size passes, with the consequence for the flow."""
         for link in way:
             for element in link.elements:
-                name = str(element["name"])
+                name = element.name
                 if name in self._changed or name not in self._written:
                     continue
                 pair = self._obstacle(element, size)
@@ -163,34 +164,34 @@ class Check:
                 odd = small or relative or key == "mtu"
                 (self._warnings if odd else self._problems).add(mark, text)
 
-    def _obstacle(self, element: dict[str, Any], size: int) -> tuple[str, str, str] | None:
+    def _obstacle(self, element: Element, size: int) -> tuple[str, str, str] | None:
         """The key that blocks all packets of a size, the reason, and the remedy."""
-        kind = str(element["kind"])
-        if kind == "bottleneck":
-            return self._obstacle_of_bottleneck(element, size)
-        packet = show("bytes", size)
-        if kind == "outage" and element.get("start") == 0 and element["length"] >= self.duration_ns:
+        if element.rate and element.queue:
+            return self._obstacle_of_bottleneck(element.rate, element.queue, size)
+        kind, number, packet = element.kind, element.number, show("bytes", size)
+        if kind == "outage" and number("start") == 0 and (number("length") or 0) >= self.duration_ns:
             return kind, "the outage lasts as long as the scenario", "write a shorter one, or a later start"
-        if kind == "policer" and element.get("action") == "drop" and element["burst"] < size:
-            why = f"packets of {packet} never fit into the bucket of {show('bytes', element['burst'])}"
+        burst, most = number("burst"), number("bytes")
+        if kind == "policer" and element.text("action") == "drop" and burst is not None and burst < size:
+            why = f"packets of {packet} never fit into the bucket of {show('bytes', burst)}"
             return kind, why, f"write a burst of {packet} or more"
-        if kind == "mtu" and element["bytes"] < size:
-            why = f"packets of {packet} are larger than {show('bytes', element['bytes'])} and are dropped"
+        if kind == "mtu" and most is not None and most < size:
+            why = f"packets of {packet} are larger than {show('bytes', most)} and are dropped"
             return kind, why, "write a larger one, or let the hosts know it with their setting mtu"
         if (drops := _drops_all(element)) is not None:
             return kind, drops, "write less, or let a timeline change it"
         return None
 
-    def _obstacle_of_bottleneck(self, element: dict[str, Any], size: int) -> tuple[str, str, str] | None:
-        packet = show("bytes", size)
-        rate = (element.get("rate") or {}).get("rate")
-        if isinstance(rate, int) and rate > 0 and size * 8 * 10**9 >= rate * self.duration_ns:
-            why = f"at {show('rate', rate)} a packet of {packet} takes longer than the whole scenario"
+    def _obstacle_of_bottleneck(
+        self, rate: Component, queue: Component, size: int
+    ) -> tuple[str, str, str] | None:
+        packet, rate_bps = show("bytes", size), rate.integer("rate")
+        if rate_bps and size * 8 * 10**9 >= rate_bps * self.duration_ns:
+            why = f"at {show('rate', rate_bps)} a packet of {packet} takes longer than the whole scenario"
             return "rate", why, "write a higher rate or a longer duration"
-        queue = element.get("queue") or {}
         for name in _CAPACITIES:
-            capacity = queue.get(name)
-            if isinstance(capacity, int) and capacity < size:
+            capacity = queue.integer(name)
+            if capacity is not None and capacity < size:
                 why = f"the queue has room for {show('bytes', capacity)} and packets have {packet}"
                 return "queue", why, f"write {packet} or more, or a number of packets"
         return None
@@ -215,31 +216,33 @@ class Check:
 
 def _least_delay(link: Link) -> int:
     """The smallest delay of a link's elements."""
-    total = 0
-    for element in link.elements:
-        if element["kind"] == "delay":
-            total += int(element.get("delay") or 0)
-        elif element["kind"] == "delaysteps":
-            total += min((int(delay) for _, delay in element.get("steps") or ()), default=0)
-    return total
+    return sum(
+        min((delay for _, delay in element.steps("steps")), default=0)
+        if element.kind == "delaysteps"
+        else element.fixed_delay_ns
+        for element in link.elements
+    )
 
 
-def _drops_all(element: dict[str, Any]) -> str | None:
+def _drops_all(element: Element) -> str | None:
     """Why an element lets no packet of any size pass; None if it does."""
-    kind = element["kind"]
-    if kind == "loss" and element["ratio"] >= 1:
-        return "every packet is lost"
-    if kind == "corrupt" and element["ratio"] >= 1:
-        return "every packet is damaged, and receivers discard those"
-    if kind == "gilbert" and element["bad"] >= 1:
-        if element["good"] >= 1:
+
+    def number(name: str) -> float:
+        return element.number(name) or 0
+
+    match element.kind:
+        case "loss" if number("ratio") >= 1:
+            return "every packet is lost"
+        case "corrupt" if number("ratio") >= 1:
+            return "every packet is damaged, and receivers discard those"
+        case "gilbert" if number("bad") >= 1 and number("good") >= 1:
             return "every packet is lost, in good times and in bad ones"
-        if element["p"] >= 1 and element["r"] <= 0:
+        case "gilbert" if number("bad") >= 1 and number("p") >= 1 and number("r") <= 0:
             return "the bad time begins at once and never ends, so that all packets after the first are lost"
-    if kind == "periodicloss" and element["every"] == 1 and not element.get("offset"):
-        return "every packet is lost"
-    if kind == "gate" and element.get("open") is False:
-        return "the gate is closed"
+        case "periodicloss" if number("every") == 1 and not number("offset"):
+            return "every packet is lost"
+        case "gate" if element.flag("open") is False:
+            return "the gate is closed"
     return None
 
 

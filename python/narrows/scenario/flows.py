@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from narrows.documents.components import Component
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
 from narrows.scenario.keys import FLOW
-from narrows.scenario.model import SPREAD
-from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
+from narrows.scenario.network import BACKWARD, FORWARD, GRAPH, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, Wrong, mapping_of
@@ -26,10 +26,13 @@ from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
+if TYPE_CHECKING:
+    from narrows.documents import resolved
+
 #: Flows are numbered in 16 bits in the record.
 MOST_FLOWS = 10_000
 #: The default traffic of a flow: as much as the scheme allows.
-BULK: dict[str, Any] = {"kind": "bulk"}
+BULK = Component("bulk", {})
 
 #: The separator between an amount and its tolerance.
 _PLUS_MINUS = re.compile(r"\+-|±")
@@ -50,7 +53,7 @@ class Flow:
     extra_rtt_ns: int = 0
     #: The host that sends the data and the host that receives them.
     hosts: Pair = (SENDER, RECEIVER)
-    traffic: dict[str, Any] = field(default_factory=lambda: dict(BULK))
+    traffic: Component = BULK
     connections: int = 1
     dscp: int = 0
     background: bool = False
@@ -64,28 +67,31 @@ class Flow:
     #: The position of traffic other than one bulk transfer, by the name of the key.
     special: dict[str, Mark] = field(default_factory=dict)
 
-    def to_json(self, number: int, scheme: Scheme, network: Network) -> dict[str, Any]:
-        """The flow in the form of cells; defaults are omitted."""
-        graph = network.kind == "graph"
-        return {
-            "flow": number,
-            "scheme": scheme.name,
-            "params": scheme.params,
-            **({"object": scheme.object} if scheme.object else {}),
-            **({"program": scheme.program} if scheme.program else {}),
-            **({"transport": scheme.transport} if scheme.transport else {}),
-            **({"from": self.hosts[0], "to": self.hosts[1]} if graph else {}),
-            "start_ns": self.start_ns,
-            **({SPREAD: self.spread_ns} if self.spread_ns else {}),
-            "stop_ns": self.stop_ns,
-            "direction": FORWARD if graph else self.direction,
-            "extra_rtt_ns": self.extra_rtt_ns,
-            **({"traffic": self.traffic} if self.traffic != BULK else {}),
-            **({"connections": self.connections} if self.connections != 1 else {}),
-            **({"dscp": self.dscp} if self.dscp else {}),
-            **({"background": True} if self.background else {}),
-            **({"label": self.label} if self.label else {}),
-        }
+    def resolve(self, number: int, scheme: Scheme, network: Network) -> resolved.Flow:
+        """The flow in the form of cells."""
+        from narrows.documents import resolved
+
+        graph = network.kind == GRAPH
+        return resolved.Flow(
+            number=number,
+            scheme=scheme.name,
+            params=scheme.params,
+            object_file=scheme.object_file,
+            program=scheme.program,
+            transport=scheme.transport,
+            origin=self.hosts[0] if graph else None,
+            target=self.hosts[1] if graph else None,
+            start_ns=self.start_ns,
+            start_spread_ns=self.spread_ns,
+            stop_ns=self.stop_ns,
+            direction=FORWARD if graph else self.direction,
+            extra_rtt_ns=self.extra_rtt_ns,
+            traffic=None if self.traffic == BULK else self.traffic,
+            connections=self.connections,
+            dscp=self.dscp,
+            background=self.background,
+            label=self.label,
+        )
 
 
 @dataclass
@@ -238,20 +244,20 @@ class FlowReader:
             return interval, 0
         return interval, spread
 
-    def _traffic(self, mapping: Mapping) -> tuple[dict[str, Any], Entry | None]:
+    def _traffic(self, mapping: Mapping) -> tuple[Component, Entry | None]:
         written = mapping.entries.get("traffic")
         family = self.registry.traffic
         if written is None:
-            return dict(BULK), family.get("bulk")
+            return BULK, family.get("bulk")
         if not family:
             text = "this version of the core has no traffic but bulk; remove it"
             self.problems.add(written.mark, text)
-            return dict(BULK), None
+            return BULK, None
         context = Context(self.problems)
         entry = read_entry(written, family, "kind of traffic", context)
         if entry is None:
-            return dict(BULK), None
-        return entry, family[entry["kind"]]
+            return BULK, None
+        return entry, family[entry.kind]
 
     def _scheme(self, mapping: Mapping, traffic: Entry | None, background: bool) -> Scheme | None:
         datagrams = traffic is not None and traffic.datagram

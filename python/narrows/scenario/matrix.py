@@ -14,22 +14,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from msgspec import structs
+
+from narrows.documents.resolved import SchemeRow, find_differences
+from narrows.documents.results import Expectation
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, pairs, real_path
 from narrows.scenario.derived import evaluate, quantity_of, suffix
 from narrows.scenario.keys import KEYS, by_type
-from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
+from narrows.scenario.model import Scenario
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError
 from narrows.scenario.slugs import Slugs, slug_of
 from narrows.scenario.words import check_visible, read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
-
-if TYPE_CHECKING:
-    from narrows.documents.results import Expectation
 
 KEY = "matrix"
 #: Keys of the matrix that are not addresses.
@@ -400,23 +401,25 @@ def _merge(combinations: list[_Combination], axes: list[Axis]) -> Scenario:
     rows: list[SchemeRow] = []
     slugs = Slugs()
     labels: dict[str, list[str]] = {}
-    base = {name: getattr(first, name) for name in OVERLAID}
     for combination in combinations:
         scenario = combination.scenario
-        overlay = {
-            name: getattr(scenario, name) for name in OVERLAID if getattr(scenario, name) != base[name]
-        }
+        overlay = find_differences(first, scenario)
         for row in scenario.schemes:
             label = f"{row.label}{suffix(combination.words)}"
             slug = slugs.add(slug_of(label))
             rows.append(
-                SchemeRow(label, slug, row.flows, overlay, combination.words, combination.derived, row.pair)
+                structs.replace(
+                    row,
+                    label=label,
+                    slug=slug,
+                    overlay=overlay,
+                    values=combination.words,
+                    derived=combination.derived,
+                )
             )
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
         first.files.names.update(scenario.files.names)
-    from msgspec import structs
-
     expect: list[Expectation] = []
     for wanted in first.expect:
         of_schemes = labels.get(wanted.scheme, [wanted.scheme]) if wanted.scheme is not None else [None]
@@ -425,4 +428,4 @@ def _merge(combinations: list[_Combination], axes: list[Axis]) -> Scenario:
     warnings = list(
         dict.fromkeys(warning for combination in combinations for warning in combination.scenario.warnings)
     )
-    return replace(first, schemes=rows, expect=expect, matrix=keys, warnings=warnings)
+    return structs.replace(first, schemes=rows, expect=expect, matrix=keys, warnings=warnings)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from narrows.documents.resolved import WHOLE_RUN, Measure
 from narrows.scenario.keys import MEASURE
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
@@ -21,23 +20,22 @@ MOST_LINKS = 100
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 
 
-def read_measure(
-    value: Node, duration_ns: int | None, network: Network, problems: Problems
-) -> dict[str, Any]:
-    """The key in base units, without unwritten members."""
+def read_measure(value: Node, duration_ns: int | None, network: Network, problems: Problems) -> Measure:
+    """The key in base units."""
     mapping = problems.expect_mapping(value, EXAMPLE)
-    result: dict[str, Any] = {}
+    links: list[str] = []
+    times: dict[str, int | None] = {}
     for key, written in problems.known_keys(mapping, MEASURE):
         if key == "links":
             with problems.note():
-                result[key] = _links(written, network, problems)
+                links = _links(written, network, problems)
         else:
-            time = read_value(written, _SPAN, Context(problems))
-            if time is not None:
-                result[f"{key}_ns"] = time
-    if mapping is None or duration_ns is None:
-        return result
-    start, end = result.get("from_ns", 0), result.get("to_ns", duration_ns)
+            times[key] = read_value(written, _SPAN, Context(problems))
+    result = Measure(from_ns=times.get("from"), to_ns=times.get("to"), links=links)
+    if mapping is None or duration_ns is None or result == WHOLE_RUN:
+        return WHOLE_RUN
+    start = result.from_ns or 0
+    end = duration_ns if result.to_ns is None else result.to_ns
     if end > duration_ns:
         text = f"is after the end of the scenario at {show('span', duration_ns)} (duration)"
         problems.add(mapping.entries["to"].mark, text)
@@ -56,7 +54,7 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
     if len(value.items) > MOST_LINKS:
         raise Wrong(value.mark, f"has more than {MOST_LINKS} names")
     elements = [element for link in network.links for element in link.elements]
-    bottlenecks = [str(element["name"]) for element in elements if element["kind"] == "bottleneck"]
+    bottlenecks = [element.name for element in elements if element.is_bottleneck]
     links: list[str] = []
     for item in value.items:
         name = item.text if isinstance(item, Scalar) else ""
@@ -70,9 +68,9 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
     return links
 
 
-def part_in_words(measure: dict[str, Any]) -> str:
+def part_in_words(measure: Measure) -> str:
     """A sentence about the measured part of the run; empty if it is the whole."""
-    since = f"from {show('span', measure['from_ns'])}" if "from_ns" in measure else ""
-    until = f"to {show('span', measure['to_ns'])}" if "to_ns" in measure else ""
+    since = "" if measure.from_ns is None else f"from {show('span', measure.from_ns)}"
+    until = "" if measure.to_ns is None else f"to {show('span', measure.to_ns)}"
     bounds = " ".join(bound for bound in (since, until) if bound)
     return f"Only the part of each run {bounds} is measured." if bounds else ""

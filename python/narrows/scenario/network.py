@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from narrows.scenario.elements import Link
 from narrows.scenario.problems import Problems
@@ -14,9 +14,13 @@ from narrows.scenario.routes import Pair, Routes
 from narrows.scenario.yaml_tree import Mark
 from narrows.text import any_of, did_you_mean, shorten
 
+if TYPE_CHECKING:
+    from narrows.documents import resolved
+
 #: The hosts and links of a plain `path`.
 SENDER, RECEIVER = "sender", "receiver"
 FORWARD, BACKWARD = "forward", "backward"
+DUMBBELL, GRAPH = "dumbbell", "graph"
 
 
 @dataclass
@@ -33,7 +37,7 @@ class Network:
     #: Routes of the scenario.
     given: dict[Pair, list[Link]] = field(default_factory=dict)
     #: Settings of hosts.
-    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    settings: dict[str, dict[str, object]] = field(default_factory=dict)
     #: Names under which directed links are cut and restored.
     cuts: dict[str, list[Link]] = field(default_factory=dict)
     #: Default number of flows.
@@ -95,30 +99,31 @@ class Network:
 
     # -- results ---------------------------------------------------------------------------------
 
-    def to_json(self, pairs: list[Pair]) -> dict[str, Any]:
+    def resolve(self, pairs: list[Pair]) -> resolved.Network:
         """The network in the form of cells, with the routes that these pairs of hosts need."""
-        hosts = [
-            {"name": name, **({"settings": self.settings[name]} if self.settings.get(name) else {})}
-            for name in self.hosts
-        ]
-        if self.kind == "dumbbell":
-            lists = {link.name: link.elements for link in self.links}
-            named = {"hosts": hosts} if any(self.settings.values()) else {}
-            return {"kind": "dumbbell", **lists, **named}
+        from narrows.documents import resolved
+
+        hosts = [resolved.Host(name=name, settings=self.settings.get(name) or {}) for name in self.hosts]
+        if self.kind == DUMBBELL:
+            forward, backward = (link.elements for link in self.links)
+            named = hosts if any(self.settings.values()) else []
+            return resolved.Network(kind=DUMBBELL, forward=forward, backward=backward, hosts=named)
         ways = dict.fromkeys(way for pair in pairs for way in (pair, (pair[1], pair[0])))
-        return {
-            "kind": "graph",
-            "hosts": hosts,
-            "routers": self.routers,
-            "links": [
-                {"name": link.name, "from": link.origin, "to": link.target, "elements": link.elements}
+        return resolved.Network(
+            kind=GRAPH,
+            hosts=hosts,
+            routers=self.routers,
+            links=[
+                resolved.Link(name=link.name, origin=link.origin, target=link.target, elements=link.elements)
                 for link in self.links
             ],
-            "routes": [
-                {"from": way[0], "to": way[1], "links": [link.name for link in self.route(*way) or []]}
+            routes=[
+                resolved.Route(
+                    origin=way[0], target=way[1], links=[link.name for link in self.route(*way) or []]
+                )
                 for way in ways
             ],
-        }
+        )
 
     def check_connected(self, problems: Problems) -> None:
         """Checks that every host can reach every other one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from narrows.documents.components import Component
 from narrows.errors import DataError
 from narrows.scenario import quantity
 from narrows.scenario.files import Files
@@ -180,7 +181,7 @@ def read_entry(
     context: Context,
     *,
     any_shorthand: bool = False,
-) -> dict[str, Any] | None:
+) -> Component | None:
     """An entry of a family of the registry: `unlimited`, `{droptail: 75 kB}`, ....
 
     With `any_shorthand` a bare quantity is accepted too (`rate: 12 Mbit/s`): for the first member of the
@@ -206,20 +207,20 @@ def read_entry(
     return None
 
 
-def entry_from(value: Node, entry: Entry, context: Context) -> dict[str, Any] | None:
+def entry_from(value: Node, entry: Entry, context: Context) -> Component | None:
     """The parameters of one named entry, given by name or as one quantity whose unit selects the
     parameter.
     """
     if isinstance(value, Scalar) and value.is_null:
         value = Mapping(value.mark)
     if isinstance(value, Mapping):
-        return {"kind": entry.name, **read_params(value, entry.params, entry.name, context)}
+        return Component(entry.name, read_params(value, entry.params, entry.name, context))
     with context.problems.note():
         return _from_quantity(value, entry, context)
     return None
 
 
-def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> dict[str, Any]:
+def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> Component:
     candidates = [one for name in entry.shorthand if (one := entry.param(name))]
     if not candidates:
         how = "its parameters by name" if entry.params else "it alone"
@@ -239,7 +240,7 @@ def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> 
     for name in missing:
         wanted = next(EXAMPLES[item.kind] for item in entry.params if item.name == name)
         context.problems.add(value.mark, f"{entry.name} also needs {name}: {wanted}; write all by name")
-    return {"kind": entry.name, **values, param.name: result}
+    return Component(entry.name, {**values, param.name: result})
 
 
 def _fitting(value: Scalar, candidates: list[Param]) -> Param:

@@ -7,16 +7,20 @@ that its mistakes are reported, but not applied.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from narrows.documents.components import Element
 from narrows.errors import UsageError
 from narrows.scenario.keys import REAL_PATH
-from narrows.scenario.network import Network
+from narrows.scenario.network import BACKWARD, DUMBBELL, FORWARD, Network
 from narrows.scenario.params import Context, require
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
+
+if TYPE_CHECKING:
+    from narrows.documents import resolved
 
 KEY = "real_path"
 #: The corresponding value of `where`.
@@ -24,6 +28,8 @@ WHERE = "hosts"
 #: The machines: the one that runs the campaign, and the other one.
 LOCAL, REMOTE = "here", "there"
 BOTH, AUTO = "both", "auto"
+#: Without a tunnel.
+OFF = "off"
 #: A reaction to the loss of the other host.
 STOP = "stop"
 #: The kind of the elements of an unknown network.
@@ -58,8 +64,8 @@ def both_directions() -> tuple[str, list[Node]]:
     return f"{KEY}.sender", [Scalar(mark, LOCAL), Scalar(mark, REMOTE)]
 
 
-def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
-    """The key, with defaults filled in; empty if the scenario is not for two hosts."""
+def read(tree: Mapping, problems: Problems) -> resolved.RealPath | None:
+    """The key, with defaults filled in; None if the scenario is not for two hosts."""
     written: Node = tree.entries.get(KEY, Mapping(tree.mark.at(KEY)))
     mapping = problems.expect_mapping(written, _EXAMPLE)
     result: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
@@ -67,18 +73,21 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
         with problems.note():
             result[key] = _value(value, PARAMS[key], problems)
     if not is_wanted(tree):
-        return {}
+        return None
+    from narrows.documents.resolved import RealPath
+
+    entry = RealPath(**result)
     if mapping is not None and "other" not in mapping.entries:
         text = "needs the other host; name it with --host user@host, or write real_path: {other: user@host}"
         problems.add(written.mark, text)
-    if result["tunnel"] == "off":
+    if entry.tunnel == OFF:
         _check_bare(written, result, problems)
-    addresses = [result[key] for key in ("address", "our_address") if result[key] is not None]
+    addresses = [address for address in (entry.address, entry.our_address) if address is not None]
     if len({ipaddress.ip_address(address).version for address in addresses}) > 1:
         problems.add(
             written.mark, "address and our_address are of different versions of IP; give two of the same"
         )
-    return result
+    return entry
 
 
 def _check_bare(written: Node, entry: dict[str, Any], problems: Problems) -> None:
@@ -149,29 +158,31 @@ def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
     return interfaces
 
 
-def network_json(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
+def resolve_network(network: Network, entry: resolved.RealPath) -> resolved.Network:
     """The network of cells: the machine at either end, without anything between them."""
-    other = str(entry["other"])
-    ends = (LOCAL, other) if entry["sender"] == LOCAL else (other, LOCAL)
-    named = network.to_json([]).get("hosts")
-    return {
-        "kind": "dumbbell",
-        "forward": [{"name": "forward.0", "kind": KIND, "from": ends[0], "to": ends[1]}],
-        "backward": [{"name": "backward.0", "kind": KIND, "from": ends[1], "to": ends[0]}],
-        **({"hosts": named} if named else {}),
-    }
+    from narrows.documents import resolved
+
+    ends = (LOCAL, str(entry.other))
+    if entry.sender != LOCAL:
+        ends = ends[::-1]
+    forward, backward = (
+        [Element(KIND, {"from": origin, "to": target}, f"{name}.0")]
+        for name, (origin, target) in ((FORWARD, ends), (BACKWARD, ends[::-1]))
+    )
+    hosts = network.resolve([]).hosts if network.kind == DUMBBELL else []
+    return resolved.Network(kind=DUMBBELL, forward=forward, backward=backward, hosts=hosts)
 
 
-def sender_is_local(cell: dict[str, Any]) -> bool:
+def sender_is_local(cell: resolved.Cell) -> bool:
     """True if this machine is the sender of a cell's `forward` flows."""
-    return bool(cell["network"]["forward"][0]["from"] == LOCAL)
+    return next(cell.network.elements).text("from") == LOCAL
 
 
-def check(tree: Mapping, network: Network, entry: dict[str, Any], problems: Problems) -> None:
+def check(tree: Mapping, network: Network, entry: resolved.RealPath, problems: Problems) -> None:
     """Refuses settings that other planes support and a real path does not."""
     # Noise applies to simulated hosts, and has no effect here.
     made = [settings.keys() - {"noise"} for settings in network.settings.values()]
-    if entry["tunnel"] == "off" and any(made):
+    if entry.tunnel == OFF and any(made):
         key = "network" if "network" in tree.entries else "hosts"
         mark = tree.key_marks.get(key, tree.mark)
         text = (

@@ -16,6 +16,7 @@ from narrows.errors import UnavailableError, refused_path
 from narrows.scenario.quantity import show
 
 if TYPE_CHECKING:
+    from narrows.documents.components import Element
     from narrows.documents.results import Metric
 
 
@@ -102,7 +103,7 @@ class Registry:
     host_settings: tuple[Param, ...]
     #: The core's objection to an element as a whole (parameters may be valid one by one and invalid
     #: together), given the contents of the files that it names; None if it has none.
-    refusal: Callable[[dict[str, Any], dict[str, bytes]], str | None]
+    refusal: Callable[[Element, dict[str, bytes]], str | None]
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
     bpf: dict[str, Entry] = field(default_factory=dict)
     #: The core's objection to a scheme with these parameters, given the contents of the files that they name;
@@ -158,7 +159,7 @@ def load() -> Registry:
     known = parse(_native.registry())
     return replace(
         known,
-        refusal=lambda element, files: _native.check_element(json.dumps(element), files),
+        refusal=lambda element, files: _native.check_element(json.dumps(element.to_members()), files),
         scheme_refusal=lambda name, params, files: _native.check_scheme(name, json.dumps(params), files),
         object_name=_native.bpf_object_name,
         bounds=lambda cell: json.loads(_native.bounds(cell)),

@@ -7,6 +7,15 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
+from narrows.documents.resolved import (
+    ALL_TRANSFERS,
+    FORMAT,
+    WHOLE_RUN,
+    Change,
+    Params,
+    Report,
+    SchemeRow,
+)
 from narrows.errors import IsSweep, Problem
 from narrows.scenario import draws, matrix, pairs, real_path
 from narrows.scenario.elements import same_names
@@ -16,8 +25,8 @@ from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
 from narrows.scenario.keys import KEYS, SCHEMA
 from narrows.scenario.measure import read_measure
-from narrows.scenario.model import Scenario, SchemeRow
-from narrows.scenario.network import Network
+from narrows.scenario.model import Scenario
+from narrows.scenario.network import DUMBBELL, Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.prefixes import UDP
@@ -105,7 +114,7 @@ def resolve(
         read_settings(hosts or Mapping(tree.mark.at("hosts")), network, only, registry, problems)
     _check_extra_rtt(tree, flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
-    timeline: list[dict[str, Any]] = []
+    timeline: list[Change] = []
     if "timeline" in tree.entries and duration is not None and not problems.found:
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
         timeline = reader.read(tree.entries["timeline"])
@@ -117,7 +126,7 @@ def resolve(
         flow.scheme = flow.scheme and with_settings(flow.scheme, written, registry)
     rows = _rows(schemes, flows, tree, network, problems)
     report = _report(tree, problems)
-    measure: dict[str, Any] = {}
+    measure = WHOLE_RUN
     if "measure" in tree.entries:
         measure = read_measure(tree.entries["measure"], duration, network, problems)
     expect = read_expectations(tree, rows, problems) if "expect" in tree.entries else []
@@ -135,12 +144,13 @@ def resolve(
         warnings = findings.warnings
         problems.raise_if_any()
     return Scenario(
+        format=FORMAT,
         name=name,
         title=title,
         question=question,
         where=values["where"],
         topology=topology,
-        network=real_path.network_json(network, between) if between else network.to_json(flows.pairs),
+        network=real_path.resolve_network(network, between) if between else network.resolve(flows.pairs),
         # Between two hosts it is unknown, and the path of other planes does not determine it.
         base_rtt_ns=0 if between else network.rtt_ns(flows.pairs[0]),
         schemes=rows,
@@ -154,7 +164,8 @@ def resolve(
         report=report,
         timeline=timeline,
         measure=measure,
-        transfers=values["transfers"],
+        # What is at its default is the same object, and not written.
+        transfers=ALL_TRANSFERS if values["transfers"] == ALL_TRANSFERS else values["transfers"],
         expect=expect,
         real_path=between,
         files=files,
@@ -190,7 +201,7 @@ def _flows(
 
 def _elements(network: Network, flows: Flows, registry: Registry, files: Files, problems: Problems) -> None:
     """Reads the elements of all links; amounts in bdp depend on the routes of the flows."""
-    plain = network.kind == "dumbbell"
+    plain = network.kind == DUMBBELL
     bdps = network.bdps(network.pairs if plain else flows.pairs)
     for link, (bdp, why) in zip(network.links, bdps, strict=True):
         link.resolve(registry, Context(problems, bdp, why or NO_BDP, files))
@@ -274,7 +285,7 @@ def _check_extra_rtt(
     mark = flows.extra_rtt_mark.at("flows")
     if real_path.is_wanted(tree):
         problems.add(mark, "a real path has the round-trip time that it has; remove it")
-    elif network.kind != "dumbbell":
+    elif network.kind != DUMBBELL:
         text = (
             "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host"
         )
@@ -337,8 +348,8 @@ def _list_rows(
                 # noted already.
                 check_visible(mark, label)
         slug = slugs.add("+".join(slug_of(text) for text in labels))
-        listed = [flow.to_json(number, scheme, network) for number, (flow, scheme) in enumerate(used, 1)]
-        rows.append(SchemeRow(label, slug, listed, pair=pair))
+        listed = [flow.resolve(number, scheme, network) for number, (flow, scheme) in enumerate(used, 1)]
+        rows.append(SchemeRow(label=label, slug=slug, flows=listed, pair=pair))
     return rows
 
 
@@ -357,9 +368,7 @@ def _check_special(scheme: Scheme, flow: Flow, problems: Problems) -> None:
             problems.add(mark, text)
 
 
-def _transport(
-    tree: Mapping, registry: Registry, problems: Problems
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _transport(tree: Mapping, registry: Registry, problems: Problems) -> tuple[Params, Params]:
     """All settings of the transport, and the written ones."""
     value: Node = tree.entries.get("transport", Mapping(Mark("", path="transport")))
     mapping = problems.expect_mapping(value, KEYS["transport"].example)
@@ -370,14 +379,14 @@ def _transport(
     return every, {name: value for name, value in every.items() if name in mapping.entries}
 
 
-def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:
+def _report(tree: Mapping, problems: Problems) -> Report:
     value: Node = tree.entries.get("report", Mapping(Mark("", path="report")))
     mapping = problems.expect_mapping(value, KEYS["report"].example)
-    report: dict[str, Any] = {_FLAG_PDF: True}
+    pdf = True
     for _, item in problems.known_keys(mapping, (_FLAG_PDF,)):
         flag = item.flag if isinstance(item, Scalar) else None
         if flag is None:
             problems.add(item.mark, "must be true or false")
         else:
-            report[_FLAG_PDF] = flag
-    return report
+            pdf = flag
+    return Report(pdf=pdf)

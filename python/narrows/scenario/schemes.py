@@ -39,14 +39,14 @@ class Scheme:
     """A scheme with its parameters (defaults filled in), and its label in results."""
 
     name: str
-    params: dict[str, Any]
+    params: dict[str, object]
     label: str
     #: Its object file, in the form of cells.
-    object: dict[str, str] | None = None
+    object_file: dict[str, str] | None = None
     #: Settings of the transport for its flows alone, in base units.
-    transport: dict[str, Any] = field(default_factory=dict)
+    transport: dict[str, object] = field(default_factory=dict)
     #: Settings of its profile; those of the scenario override them.
-    profile: dict[str, Any] = field(default_factory=dict)
+    profile: dict[str, object] = field(default_factory=dict)
     #: Labels in case another model has the same name: with its folder, and with the hash of its content.
     longer: tuple[str, ...] = ()
     #: True if it generates the media that it sends, so that its flows carry no other traffic.
@@ -172,7 +172,7 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
     raise Wrong(mark, f'unknown scheme "{shorten(name)}"{hint}')
 
 
-def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -> Scheme:
+def with_settings(scheme: Scheme, written: dict[str, object], registry: Registry) -> Scheme:
     """The scheme with all settings of the transport for its flows: those of its profile, then those `written`
     in the scenario for all flows, then its own; later ones override earlier ones.
     """
@@ -209,7 +209,7 @@ def _with_model(value: Mapping, registry: Registry) -> Mapping:
     return Mapping(value.mark, entries, marks)
 
 
-def missing_model(params: dict[str, Any]) -> str | None:
+def missing_model(params: dict[str, object]) -> str | None:
     """The name of a model among the parameters of a scheme that is not installed."""
     for value in params.values():
         if isinstance(value, dict) and "sha256" in value and value["sha256"] is None:
@@ -404,7 +404,7 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
     for scheme, (_, item) in zip(apart, pairs, strict=True):
         same = by_label.get(scheme.label)
         by_label.setdefault(scheme.label, scheme)
-        if same is not None and (scheme.object, scheme.program) != (same.object, same.program):
+        if same is not None and (scheme.object_file, scheme.program) != (same.object_file, same.program):
             text = f"another program is called {scheme.label} as well; give one of them a name: of its own"
             problems.add(item.mark, text)
         elif same is not None and isinstance(item, Mapping) and NAME in item.entries:

@@ -6,11 +6,11 @@ so scenarios without cuts have none.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from narrows.documents.components import Component, Element, Values
+from narrows.documents.resolved import Change
 from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network
@@ -47,9 +47,9 @@ class TimelineReader:
     duration_ns: int
     registry: Registry
     context: Context
-    changes: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     #: The elements in their state at the current time.
-    now: dict[str, dict[str, Any]] = field(default_factory=dict)
+    now: dict[str, Element] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
 
     @property
@@ -57,17 +57,13 @@ class TimelineReader:
         """Where problems are noted."""
         return self.context.problems
 
-    def read(self, value: Node) -> list[dict[str, Any]]:
+    def read(self, value: Node) -> list[Change]:
         """The changes in order of time, in the form of cells."""
         if not isinstance(value, Sequence):
             self.problems.add(value.mark, f"must be a list of changes such as [{_EXAMPLE}]")
             return []
         self.context.no_bdp = _NO_BDP
-        self.now = {
-            element["name"]: copy.deepcopy(element)
-            for link in self.network.links
-            for element in link.elements
-        }
+        self.now = {element.name: element for link in self.network.links for element in link.elements}
         events: list[_Event] = []
         for item in value.items:
             with self.problems.note():
@@ -109,34 +105,42 @@ class TimelineReader:
                 continue
             before = len(self.problems.found)
             element = self.now[name]
-            if element["kind"] == "bottleneck":
+            if element.is_bottleneck:
                 change = self._bottleneck(value, element)
             else:
-                entry = self.registry.links[element["kind"]]
-                change = self._params_as_written(value, entry)
-                element.update(change)
+                change = self._params_as_written(value, self.registry.links[element.kind])
+            params = {key: self._applied(item, element.part(key)) for key, item in change.items()}
+            self.now[name] = element.change(params)
             if len(self.problems.found) > before:
                 continue
-            check_element(value.mark, element, self.registry, self.context)
-            self.changes.append({"at_ns": event.at_ns, "element": name, "set": change})
+            check_element(value.mark, self.now[name], self.registry, self.context)
+            self._change(event.at_ns, name, change)
 
-    def _bottleneck(self, value: Node, element: dict[str, Any]) -> dict[str, Any]:
+    @staticmethod
+    def _applied(value: object, before: Component | None) -> object:
+        """The value after a change: parameters of a queue that are not written stay."""
+        return before.change(value) if before and isinstance(value, dict) else value
+
+    def _change(self, at_ns: int, element: str, values: dict[str, object]) -> None:
+        self.changes.append(Change(at_ns=at_ns, element=element, values=Values(values)))
+
+    def _bottleneck(self, value: Node, element: Element) -> dict[str, object]:
         own = {param.name: param for param in self.registry.bottleneck}
         mapping = self.problems.expect_mapping(value, "{rate: 5 Mbit/s}")
-        change: dict[str, Any] = {}
+        change: dict[str, object] = {}
         for key, written in self.problems.known_keys(mapping, ("rate", "queue", *own)):
             if key == "rate":
-                change[key] = element[key] = read_rate(written, self.registry, self.context)
+                change[key] = read_rate(written, self.registry, self.context)
             elif key == "queue":
                 change[key] = self._queue(written, element)
-                element[key] = {**element[key], **change[key]}
             else:
-                change[key] = element[key] = read_value(written, own[key], self.context)
+                change[key] = read_value(written, own[key], self.context)
         return change
 
-    def _queue(self, value: Node, element: dict[str, Any]) -> dict[str, Any]:
+    def _queue(self, value: Node, element: Element) -> dict[str, object]:
         """The changes of a queue; its discipline stays the same."""
-        kind = element["queue"]["kind"]
+        assert element.queue is not None
+        kind = element.queue.kind
         entry = self.registry.queues[kind]
         if isinstance(value, Mapping) and len(value.entries) == 1:
             ((name, mark, inner),) = value
@@ -148,14 +152,14 @@ class TimelineReader:
                 return {}
         return self._params_as_written(value, entry)
 
-    def _params_as_written(self, value: Node, entry: Entry) -> dict[str, Any]:
+    def _params_as_written(self, value: Node, entry: Entry) -> dict[str, object]:
         """Only the written parameters: the others stay unchanged."""
         if not isinstance(value, Mapping):
             result = entry_from(value, entry, self.context)
             # The unit of a single quantity selects its parameter, which is the one whose value differs from
             # the default.
             names = [name for name in entry.shorthand if result and self._differs(result, entry, name)]
-            return {name: result[name] for name in names[:1]} if result else {}
+            return {name: result.params[name] for name in names[:1]} if result else {}
         known = {param.name: param for param in entry.params}
         return {
             key: read_value(written, known[key], self.context)
@@ -163,9 +167,9 @@ class TimelineReader:
         }
 
     @staticmethod
-    def _differs(document: dict[str, Any], entry: Entry, name: str) -> bool:
+    def _differs(read: Component, entry: Entry, name: str) -> bool:
         param = entry.param(name)
-        return len(entry.shorthand) == 1 or (param is not None and document[name] != param.default)
+        return len(entry.shorthand) == 1 or (param is not None and read.params[name] != param.default)
 
     # -- links -----------------------------------------------------------------------------------
 
@@ -208,16 +212,16 @@ class TimelineReader:
                 self._gate(event.at_ns, link, is_open=True)
 
     def _gate(self, at_ns: int, link: Link, *, is_open: bool) -> None:
-        self.changes.append({"at_ns": at_ns, "element": f"{link.name}.{GATE}", "set": {"open": is_open}})
+        self._change(at_ns, f"{link.name}.{GATE}", {"open": is_open})
 
     def _add_gates(self) -> None:
-        used = {change["element"] for change in self.changes}
+        used = {change.element for change in self.changes}
         for link in self.network.links:
             name = f"{link.name}.{GATE}"
             if name in used and name not in self.now:
                 entry = self.registry.links.get(GATE)
                 values = {param.name: param.default for param in entry.params} if entry else {}
-                link.elements.insert(0, {"name": name, "kind": GATE, **values, "open": True})
+                link.elements.insert(0, Element(GATE, {**values, "open": True}, name))
 
     # -- flows -----------------------------------------------------------------------------------
 

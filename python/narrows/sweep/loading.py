@@ -54,9 +54,9 @@ class LoadedSweep:
     changes: list[Override]
     tree: Mapping
     sweep: Sweep
-    #: The scenario at the first point.
-    first: Scenario
     version: str
+    #: The scenario at the first point.
+    first: Scenario = field(init=False)
     #: Contents of files that cells name, by the names that workers use.
     files: dict[str, bytes] = field(default_factory=dict)
 
@@ -102,10 +102,9 @@ class LoadedSweep:
 def cell_at(version: str, scenario: Scenario, row: SchemeRow, point: Point, run: int) -> SweepCell:
     """One run of a scheme at a point, as simulated by this version."""
     made = cell_of(scenario, row, run)
-    identity = canonical_json({"cell": made.content, "version": version})
+    identity = canonical_json({"cell": made.to_json(), "version": version})
     address = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
-    duration = int(made.content["duration_ns"])
-    return SweepCell(address, json.dumps(made.content), point, row, run, made.seed, duration)
+    return SweepCell(address, made.to_text(), point, row, run, made.seed, made.duration_ns)
 
 
 def this_version() -> str:
@@ -135,8 +134,7 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
     # Seed and runs are needed before the first point, and other mistakes must be reported at once.
     seed, runs = _single(base)
     sweep = read(tree, seed, runs)
-    empty = Scenario.__new__(Scenario)
-    loaded_sweep = LoadedSweep(path, text, changes, tree, sweep, empty, this_version())
+    loaded_sweep = LoadedSweep(path, text, changes, tree, sweep, this_version())
     point = next(sweep.points(), None)
     if point is None:
         raise ScenarioError([Problem(str(tree.key_marks[KEY]), KEY, "no point keeps all constraints")])
