@@ -29,7 +29,7 @@ OPTIONS = (
     "--disable-breakpad",
     "--disable-extensions",
     "--mute-audio",
-    # A page that nobody sees is slowed down otherwise.
+    # Otherwise invisible pages are slowed down.
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
@@ -129,7 +129,7 @@ class Browser:
     def _ask(
         self, method: str, params: dict[str, Any], session: str | None = None, limit: float = 20.0
     ) -> dict[str, Any]:
-        """What Chromium answers within `limit` seconds; what it tells besides is passed over."""
+        """Chromium's answer within `limit` seconds; other messages are ignored."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if session is not None:

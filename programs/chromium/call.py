@@ -114,7 +114,7 @@ class Call:
         self._offset_ns = browser.clock_offset_ns()
 
     def watch(self) -> None:
-        """Writes until we are told to stop; then nothing more is sent."""
+        """Writes until a stop is requested; then nothing more is sent."""
         while not Stop.wanted.wait(INTERVAL):
             self._write(self._browser.evaluate("take(false)"))
         self._write(self._browser.evaluate("take(true)", 2.0))

@@ -13,7 +13,7 @@ from browser import BrowserError
 
 
 class Stopped(Exception):  # noqa: N818 - it is not an error of anybody
-    """We were told to stop."""
+    """A stop was requested."""
 
 
 class Stop:
@@ -32,7 +32,7 @@ class Stop:
     @classmethod
     @contextlib.contextmanager
     def interrupts(cls) -> Iterator[None]:
-        """Raises `Stopped` within, or if it was told before."""
+        """Raises `Stopped` inside, or at once if the request came earlier."""
         cls._waits = True
         try:
             if cls.wanted.is_set():
@@ -43,7 +43,9 @@ class Stop:
 
 
 def until_stopped(work: Callable[..., None], *words: str) -> int:
-    """Works until it is done or SIGTERM comes; the exit code. What goes wrong is told in one sentence."""
+    """Works until it is done or SIGTERM arrives; returns the exit code. An error is printed in one
+    sentence.
+    """
     signal.signal(signal.SIGTERM, Stop.tell)
     try:
         work(*words)

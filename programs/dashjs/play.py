@@ -2,7 +2,7 @@
 
 `play.py ADDRESS PORT FOLDER BUILT RULE` prints `ready`, and plays `film.mpd` from the HTTP server at
 ADDRESS:PORT once it reads a line, until SIGTERM. BUILT is the folder of the build, RULE one of dynamic,
-throughput and bola. What is fetched, and when the picture moves and stands, is in FOLDER/segments.ndjson,
+throughput and bola. Fetched segments, movement and stalls of the picture are in FOLDER/segments.ndjson,
 with the time that is buffered twice a second.
 """
 
@@ -24,7 +24,7 @@ INTERVAL = 0.5
 
 
 class Log:
-    """What is written of a player."""
+    """The log of a player."""
 
     def __init__(self, file: TextIO, offset_ns: int) -> None:
         self._file = file
@@ -51,7 +51,7 @@ class Log:
 
 
 def play(address: str, port: str, folder: str, built: str, rule: str) -> None:
-    """Plays until we are told to stop."""
+    """Plays until a stop is requested."""
     place = Path(folder)
     with Browser(PAGE, place / "profile") as browser, (place / "segments.ndjson").open("w") as file:
         browser.evaluate(f"load({json.dumps((Path(built) / LIBRARY).as_uri())})")

@@ -28,7 +28,7 @@ REPORT_INTERVAL_S = 0.1
 
 
 class Stopped(Exception):  # noqa: N818 - it is not an error of anybody
-    """We were told to stop."""
+    """A stop was requested."""
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -37,7 +37,7 @@ def stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 def session(port: int) -> lt.session:
-    """A session that speaks uTP only, with nobody but the peers that it is told."""
+    """A session that uses only uTP and only the given peers."""
     return lt.session(
         {
             "listen_interfaces": f"0.0.0.0:{port}",

@@ -67,7 +67,7 @@ def listening(port: int, control: str) -> socket.socket:
 
 
 def serve(port: int, control: str, folder: Path, root: str) -> int:
-    """Runs nginx until we are told to stop; its exit code."""
+    """Runs nginx until a stop is requested; returns its exit code."""
     zeros = os.memfd_create("zeros", 0)
     os.ftruncate(zeros, ENDLESS)
     with listening(port, control) as made, tempfile.TemporaryDirectory(dir=folder) as scratch:

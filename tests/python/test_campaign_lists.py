@@ -326,7 +326,7 @@ def test_different_experiments_are_not_merged(
 
 def test_other_refusals_of_merge(place: Path, tmp_path: Path) -> None:
     assert "two campaigns or more" in sentence(narrows("merge", place / "one", "-o", tmp_path / "x"))
-    assert "is there already" in sentence(narrows("merge", place / "one", place / "two", "-o", place))
+    assert "already exists" in sentence(narrows("merge", place / "one", place / "two", "-o", place))
     cut_packets(place / "one")
     assert "damaged or cut off" in sentence(
         narrows("merge", place / "one", place / "two", "-o", tmp_path / "x")

@@ -82,7 +82,7 @@ def test_every_link_inside_the_tree_resolves(path: Path) -> None:
             continue
         file, _, anchor = target.partition("#")
         found = (path.parent / file).resolve() if file else path
-        assert found.exists(), f"{_name(path)} links to {target}, which is not there"
+        assert found.exists(), f"{_name(path)} links to {target}, which does not exist"
         assert ROOT in found.parents, f"{_name(path)} links to {target}, outside the tree"
         if anchor and found.suffix == ".md":
             assert anchor in _anchors(found), f"{_name(path)} links to {target}, which is not a heading there"

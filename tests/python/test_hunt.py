@@ -299,7 +299,7 @@ def test_an_interrupted_hunt_keeps_the_worst_and_goes_on(tmp_path: Path, number:
     said = work.communicate(timeout=60)[1]
     assert work.returncode == 128 + number
     assert "the worst so far" in said
-    assert "goes on" in said
+    assert "resumes it" in said
     before = told(folder)
     assert before["state"] == "interrupted"
     assert load(folder / "found.yaml").scenario.schemes[0].label == "bbr1"

@@ -113,7 +113,7 @@ def test_the_report_opens_with_its_answer(done: tuple[Path, dict[str, Any]]) -> 
     assert document["answer"]
     page = (out / "report.html").read_text()
     assert page.index(document["question"]) < page.index("Ours and theirs")
-    for text in ("It was a link of 4 Mbit/s.", "Nobody else used it.", "Another seed.", "What is assumed"):
+    for text in ("It was a link of 4 Mbit/s.", "Nobody else used it.", "Another seed.", "Assumptions about"):
         assert text in page
     lines = (out / "report.txt").read_text().splitlines()
     assert lines[1] == document["question"]
@@ -231,7 +231,7 @@ def test_names_that_are_not_there_are_corrected(tmp_path: Path) -> None:
 def test_a_new_family_runs_as_it_stands(tmp_path: Path) -> None:
     made = tmp_path / "mine"
     assert narrows("lab", "new", made).exit_code == 0
-    assert "is there already" in sentence(narrows("lab", "new", made))
+    assert "already exists" in sentence(narrows("lab", "new", made))
     result = narrows("lab", "run", made, "--quick", "-o", tmp_path / "out")
     assert result.exit_code == 0, (result.output, result.exception)
 

@@ -81,12 +81,12 @@ def test_ties_share_a_place_and_the_next_one_is_left_out() -> None:
 
 def test_who_fails_on_a_path_gains_nothing_there() -> None:
     found = ranking(
-        [entrant("fails", [NAN, NAN], [9.0, 9.0]), entrant("goes on", [0.01, 0.01], [1.0, 1.0])],
+        [entrant("fails", [NAN, NAN], [9.0, 9.0]), entrant("continues", [0.01, 0.01], [1.0, 1.0])],
         ["hard", "easy"],
         RULES,
     )
-    assert table(found, "score") == {"fails": 1.5, "goes on": 1.5}
-    assert table(found, "failed") == {"fails": 1, "goes on": 0}
+    assert table(found, "score") == {"fails": 1.5, "continues": 1.5}
+    assert table(found, "failed") == {"fails": 1, "continues": 0}
     assert table(found, "values")["fails"] == [None, 9.0]
 
 
@@ -309,7 +309,7 @@ def test_what_is_no_contest_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     for words, said, kind in (
         ((tmp_path / "none", submitted), "there is no scenario", DataError),
-        ((paths, tmp_path / "none"), "nobody takes part", DataError),
+        ((paths, tmp_path / "none"), "no submission exists", DataError),
         ((paths, tmp_path / "nowhere"), "no such folder", DataError),
         ((paths, submitted, "--where", "hosts"), "simulate or emulate", UsageError),
         ((paths, submitted, "--limit", "soon"), "--limit", UsageError),

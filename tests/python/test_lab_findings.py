@@ -36,7 +36,7 @@ def test_changes_of_rank_are_told() -> None:
         "Highest loss: a in 2 of 3 conditions (home, train); d in 1 of 3 conditions (office).",
         "Lowest loss: d in 1 of 3 conditions (home); c in 1 of 3 conditions (train); a in 1 of 3 conditions"
         " (office).",
-        "What holds of loss in all 3 conditions: 1 of 6 pairs keep their order, such as b > c.",
+        "Constant orders of loss in all 3 conditions: 1 of 6 pairs keep their order, such as b > c.",
         "The rank of a in loss changes most: 1 in home, 4 in office.",
         "The order of loss changes most from train to office.",
     ]
@@ -58,7 +58,9 @@ def test_ties_are_named_and_share_a_rank() -> None:
     assert "Highest loss: a and b in 1 of 2 conditions (day); a in 1 of 2 conditions (night)." in found
     assert "Equal loss: a and b (day)." in found
     assert "Equal loss: b and c (night)." in found
-    assert "What holds of loss in both conditions: 1 of 3 pairs keep their order, such as a > c." in found
+    assert (
+        "Constant orders of loss in both conditions: 1 of 3 pairs keep their order, such as a > c." in found
+    )
     assert ranks({"a": 2, "b": 2, "c": 1}) == {"a": 1.5, "b": 1.5, "c": 3}
 
 

@@ -115,7 +115,7 @@ def test_what_is_missing_is_told_and_not_invented(tmp_path: Path) -> None:
     assert value(tmp_path, "[" * 100_000, "{json: a}") == f"{out} is not a JSON document"
     assert value(tmp_path, "rate=\n", "{regex: 'rate=([0-9]+)'}") == f"{out} has no match of rate=([0-9]+)"
     assert value(tmp_path, '{"a": 1}', "{json: a}", kept=3) == f"{out} was cut, see output among its limits"
-    assert value(tmp_path, "{}", "{ndjson: a, in: stats}") == "the file stats of the connector is not there"
+    assert value(tmp_path, "{}", "{ndjson: a, in: stats}") == "the file stats of the connector does not exist"
 
 
 def test_files_and_standard_error_and_the_other_side(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_what_nobody_knows_has_a_reason(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "logs" / "flow-1-connector")
     program = {"data": "listener", "segments": "s.ndjson"}
     cell = {"duration_ns": 1, "flows": [{"flow": 1, "program": program}]}
-    assert players.of_run(tmp_path, cell)[1] == "the file s.ndjson of the player is not there"
+    assert players.of_run(tmp_path, cell)[1] == "the file s.ndjson of the player does not exist"
     without = [_state(0, "begun"), {"segment": 1, "at_ns": 5}]
     assert "has a segment without its bitrate_bps" in str(_read(tmp_path, without))
     endless = [_state(0, "begun"), {**_segment(1, 1, 5), "duration_ns": 0}]

@@ -261,7 +261,7 @@ pub fn tunnel_liars(data: &[u8]) {
             answers += 1;
             assert!(
                 answers <= 4,
-                "nobody makes it send more than it gets for long"
+                "no input makes it send more than it receives for long"
             );
             assert!(out.len() <= MTU as usize, "larger than the interface sends");
             liar.hear(&outgoing, &out);

@@ -52,7 +52,7 @@ class Finding:
         return bool(abs(self.difference) <= self.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept, and as it is shown."""
+        """In stored and in displayed form."""
         unit = f" {self.unit}" if self.unit else ""
         expected = number(self.expected) if self.upper is None else _range(self.expected, self.upper)
         tolerance = (

@@ -163,7 +163,7 @@ def _compare(
     missing: dict[str, str],
     console: Console,
 ) -> tuple[list[Comparison], dict[str, list[GridResult]]]:
-    """Comparisons of all pairs that could be run, and the runs of each implementation; `missing` is told
+    """Comparisons of all pairs that could be run, and the runs of each implementation; `missing` receives
     why one could not."""
     seconds = grid.QUICK_SECONDS if options.quick else grid.SECONDS
     runs = {

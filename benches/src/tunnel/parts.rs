@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// First argument of a program that is one of the parts.
 pub const WORD: &str = "tunnel-part";
-/// Of the stream and of the probes.
+/// The port of the stream and of the probes.
 const PORT: u16 = 5000;
 /// Time between two probes.
 const PROBE_GAP: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! The queue of frames to send: split into packets as they are sent, in order, and discarded when too old.
+//! The queue of frames to send: split into packets when sent, in order, and discarded when too old.
 
 use crate::FrameSent;
 use crate::encoder::Frame;

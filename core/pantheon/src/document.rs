@@ -47,11 +47,11 @@ pub struct Task {
     pub two_hosts: bool,
     /// Reasons that the caller adds to the verdict.
     pub reasons: Vec<Reason>,
-    /// Its source, kept as it is.
+    /// Its source, unchanged.
     pub source: Map<String, Value>,
 }
 
-/// A run as it is written to a record.
+/// A run in the form of its record.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// `run.json`, without the findings of the verifier.

@@ -29,7 +29,7 @@ fn plan() -> Plan {
     }
 }
 
-/// Does what a driver does per packet, and settles fates as soon as they are due.
+/// Does a driver's work per packet, and settles fates at once when due.
 fn log_all(rows: &[PacketRow], log: &mut Log, mut full: impl FnMut(&mut PacketLog)) {
     for (i, row) in rows.iter().enumerate() {
         log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns);

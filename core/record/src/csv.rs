@@ -1,6 +1,6 @@
 //! The columnar files of a record as text: comma-separated values with a header line.
 //!
-//! Numbers are written as they are, words without quotes unless they contain commas or quotes, absent values as empty
+//! Numbers are written unchanged, words without quotes unless they contain commas or quotes, absent values as empty
 //! fields. Spreadsheets interpret a word that begins with `=`, `+`, `-` or `@` as a formula, so such a word is prefixed
 //! with an apostrophe.
 

@@ -64,7 +64,7 @@ pub struct RunDocument {
     /// Checks made when the record was written.
     #[serde(default)]
     pub checks: Vec<Check>,
-    /// Fields of newer minor versions, kept as they are.
+    /// Fields of newer minor versions, preserved.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -174,7 +174,7 @@ pub struct Host {
     pub clocksource: String,
     /// Settings of the kernel that bear on the run.
     pub sysctls: Map<String, Value>,
-    /// Fields of newer minor versions, kept as they are.
+    /// Fields of newer minor versions, preserved.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -187,7 +187,7 @@ pub struct HostSettings {
     pub name: String,
     /// Settings of its kernel that bear on the run, as read back.
     pub sysctls: Map<String, Value>,
-    /// Fields of newer minor versions, kept as they are.
+    /// Fields of newer minor versions, preserved.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -200,7 +200,7 @@ pub struct Clock {
     pub offset_ns: i64,
     /// Bound of the error of the offset.
     pub error_ns: u64,
-    /// Fields of newer minor versions, kept as they are.
+    /// Fields of newer minor versions, preserved.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -158,7 +158,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A transfer without end: bytes go up as they are granted by [`TrafficAction::Grant`], until the flow
+    /// A transfer without end: its bytes grow with each [`TrafficAction::Grant`], until the flow
     /// stops. It is the last transfer of its connection.
     pub const OPEN: u64 = u64::MAX;
 

@@ -99,7 +99,7 @@ mod tests {
         packet
     }
 
-    /// RFC 6040, figure 4, without the cases that only raise alarms: what is forwarded for each inner (rows: not-ECT,
+    /// RFC 6040, figure 4, without the cases that only raise alarms: the forwarded field for each inner (rows: not-ECT,
     /// ECT(1), ECT(0), CE) and outer field (columns: the same).
     const TABLE: [[Option<u8>; 4]; 4] = [
         [Some(0), Some(0), Some(0), None],

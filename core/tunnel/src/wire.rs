@@ -110,8 +110,8 @@ pub enum Body<'a> {
 /// Body of a clock message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockBody {
-    /// Of the latest datagram from the other end: when it was sent, by the other end's clock, and
-    /// when it arrived, by this end's.
+    /// The times of the latest datagram from the other end: sent by the other end's clock, and
+    /// arrived by this end's.
     pub echo: Option<(Time, Time)>,
     /// Size in bytes of the largest datagram that has arrived, including the tunnel's header and tag but not those of
     /// UDP and IP.

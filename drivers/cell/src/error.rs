@@ -7,7 +7,7 @@ use std::path::Path;
 /// An error of the live driver. Each message is one sentence, with a remedy if there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The cell cannot be run as it is written.
+    /// The cell is invalid and cannot be run.
     #[error("{0}")]
     Input(String),
     /// This machine, or this user on it, cannot run the cell.

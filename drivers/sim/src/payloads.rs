@@ -2,7 +2,7 @@
 //!
 //! Thousands of messages are in flight at a time, and each is written and read once, a round trip apart: their cost is
 //! memory traffic. Data and acknowledgements without gaps are packed into half a cache line and one cache line; other
-//! messages are stored as they are.
+//! messages are stored unpacked.
 
 use narrows_transport::{Ack, Arrival, Body, Data, Header, Range};
 use narrows_units::{Span, Time};

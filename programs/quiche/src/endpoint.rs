@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Longest time for which nobody looks whether it is time to stop.
+/// Longest interval between checks for a request to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A packet that waits for its time.
@@ -20,7 +20,7 @@ pub struct Endpoint {
     socket: UdpSocket,
     /// Our own address.
     pub address: SocketAddr,
-    /// What was received last.
+    /// The data received last.
     pub buffer: Vec<u8>,
     packet: Vec<u8>,
     waiting: Option<Waiting>,

@@ -35,7 +35,7 @@ const FLOW_CONTROL_WINDOW: u64 = 64_000_000;
 /// Payload of the largest datagrams: IP packets of 1500 bytes.
 const DATAGRAM: usize = 1472;
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the closing packets may take once the sender is told to stop.
+/// Time for the closing packets after the sender has been asked to stop.
 const CLOSING: Duration = Duration::from_millis(200);
 /// The first unidirectional stream of a client.
 const STREAM: u64 = 2;

@@ -24,7 +24,7 @@ type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 /// Enough for 1 Gbit/s over 500 ms.
 const FLOW_CONTROL_WINDOW: u32 = 64_000_000;
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the closing packets may take once the sender is told to stop.
+/// Time for the closing packets after the sender has been asked to stop.
 const CLOSING: Duration = Duration::from_millis(200);
 const USAGE: &str =
     "usage: narrows-quinn --version | receive PORT | send ADDRESS PORT cubic|newreno|bbr FOLDER";

@@ -25,12 +25,12 @@ mod watch;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
-/// The protocol that the library's server speaks unless it is told another one.
+/// The default protocol of the library's server.
 const PROTOCOL: &str = "h3";
 /// Enough for 1 Gbit/s over 500 ms.
 const FLOW_CONTROL_WINDOW: u64 = 64_000_000;
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the closing packets may take once the sender is told to stop.
+/// Time for the closing packets after the sender has been asked to stop.
 const CLOSING: Duration = Duration::from_millis(200);
 const USAGE: &str =
     "usage: narrows-s2n-quic --version | receive PORT | send ADDRESS PORT cubic|bbr2 FOLDER";

@@ -1,4 +1,4 @@
-//! What the library tells of its path, as it happens.
+//! The library's events about its path.
 
 use s2n_quic::provider::event::events::{PacketLost, PacketSent, RecoveryMetrics};
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber};
@@ -29,7 +29,7 @@ impl Seen {
     }
 }
 
-/// Keeps what it is told.
+/// Stores the reported values.
 pub struct Watch(pub Arc<Seen>);
 
 impl Subscriber for Watch {

@@ -63,7 +63,7 @@ def find_agent() -> Path:
     if text:
         return Path(text)
     raise UnavailableError(
-        "the program narrows-agent is not there; build it in the source tree with: make build"
+        "the program narrows-agent does not exist; build it in the source tree with: make build"
     )
 
 

@@ -24,7 +24,7 @@ def parse(text: bytes) -> dict[str, Any] | None:
 
 
 def read_event(line: bytes) -> Event | None:
-    """A line of an agent that runs a cell; None if it is no event."""
+    """A line of an agent that runs a cell; None if it is not an event."""
     try:
         return from_data(parse(line), Event)
     except DamagedError:

@@ -64,14 +64,12 @@ def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object])
     targets = targets_of(table, list(entries))
     if not any(target.quantity == THROUGHPUT and target.value > 0 for target in targets.all):
         raise DataError(
-            f"{table.source}: no scheme has a throughput above zero, so nothing tells of the rate"
+            f"{table.source}: no scheme has a throughput above zero, so the rate cannot be determined"
         )
     trace = _trace(asked.trace) if asked.trace is not None else None
     lock = _open(folder, _identity(table, entries, work, asked))
     try:
-        with signals.interruptible(
-            f"interrupted; run the same command with -o {folder} to go on where it stopped"
-        ):
+        with signals.interruptible(f"interrupted; run the same command with -o {folder} to resume it"):
             return _run(asked, folder, watch, Known(table, entries, left, work, targets, trace))
     finally:
         lock.close()

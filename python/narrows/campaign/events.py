@@ -5,7 +5,7 @@ Each line is an object with `event` and `at` (UTC). The names and their members:
 * `campaign`: `path`, `name`, `hash`, `where`, `cells` (number), `finished` (earlier), `skipped`.
 * `start`, `progress` (`share` from 0 to 1), `retry` (`why`): of `cell`, with `scheme` and `run`.
 * `end`: a cell is finished or has failed: `state`, `verdict`, `reasons`, `error`, `seconds` it took, `done`
-  and `cells`, and `left_s`, the seconds that are left as far as that is known.
+  and `cells`, and `left_s`, the remaining seconds, if known.
 * `measure`: all cells have ended, and the results are computed.
 * `report`: `files` that were written.
 * `done`: `path`, `exit_code`, `verdicts` (counts), `expectations_failed`; or `error`: `message`, `exit_code`.

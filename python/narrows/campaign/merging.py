@@ -66,7 +66,7 @@ def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int,
     if len(paths) < 2:
         raise UsageError("merge takes two campaigns or more")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UsageError(f"{output} is there already; choose another folder with -o")
+        raise UsageError(f"{output} already exists; choose another folder with -o")
     folders = [CampaignFolder.read(path) for path in paths]
     for folder in folders:
         if is_busy(folder):

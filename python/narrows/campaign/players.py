@@ -127,7 +127,7 @@ def _read(path: Path, span_ns: int) -> Playback | str:
     try:
         lines = read_whole(path, "file", MOST_BYTES).decode(errors="replace").splitlines()
     except DataError as error:
-        return f"{name} {error}" if path.is_file() else f"{name} is not there"
+        return f"{name} {error}" if path.is_file() else f"{name} does not exist"
     told = []
     for line in lines:
         try:

@@ -127,7 +127,7 @@ def _description(short: str, plan: ReportPlan, program: str) -> Metric:
         scope="both",
         links=False,
         happened=None,
-        definition=plan.what or f"What the program reports as {short}.",
+        definition=plan.what or f"The value that the program reports as {short}.",
         own=None,
         source=f"the program {program}",
     )
@@ -161,7 +161,7 @@ def _text(logs: Path, flow: Flow, plan: ReportPlan) -> tuple[str, str]:
         if not path.resolve().is_relative_to(logs.resolve()):
             raise NoValueError(f"{name} is not in its folder")
         if not path.is_file():
-            raise NoValueError(f"{name} is not there")
+            raise NoValueError(f"{name} does not exist")
     else:
         name = f"the {_NAMES[where]} of the {side}"
         process = flow.process(side)

@@ -78,7 +78,7 @@ class Planned:
 
     plan: Plan
     facts: Facts
-    #: The other host, and who waits for whom, of campaigns between two hosts.
+    #: For campaigns between two hosts: the other host, and which side listens.
     remote: RemoteHost | None = None
     rendezvous: Rendezvous | None = None
 

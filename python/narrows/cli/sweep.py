@@ -301,7 +301,7 @@ def export(
     output: Annotated[Path, option("-o", "--output", help="Folder that the script and the results go to.")],
     slurm: Annotated[bool, option("--slurm", help="A job array for SLURM (sbatch).")] = False,
     tasks: Annotated[int, option("--tasks", min=1, max=100_000, help="Number of tasks.")] = 10,
-    processors: Annotated[int, option("--processors", min=1, max=1024, help="Of each task.")] = 1,
+    processors: Annotated[int, option("--processors", min=1, max=1024, help="Per task.")] = 1,
     schemes: quick.Schemes = None,
     runs: quick.Runs = None,
     seed: quick.Seed = None,

@@ -44,7 +44,7 @@ class Capacity(Part, frozen=True, kw_only=True):
 
 
 class Doctor(Part, frozen=True, kw_only=True):
-    """What this machine can do."""
+    """The abilities of this machine."""
 
     format: str
     ok: bool

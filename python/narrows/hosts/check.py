@@ -61,7 +61,7 @@ class Report:
 
     host: str
     rows: list[Row] = field(default_factory=list)
-    #: What was found after the login: `here`, `there`, `by_ntp`, `way`.
+    #: Findings after the login: `here`, `there`, `by_ntp`, `way`.
     facts: dict[str, object] = field(default_factory=dict)
 
     @property

@@ -95,7 +95,7 @@ class Hunt:
             number = error.number if isinstance(error, Interrupted) else 2
             raise Interrupted(
                 f"interrupted after {search.evaluations} evaluations{known}; the same command with"
-                f" -o {self.path} goes on",
+                f" -o {self.path} resumes it",
                 number,
             ) from None
         finally:

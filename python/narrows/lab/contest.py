@@ -152,9 +152,11 @@ def _read_course(file: Path, rules: Rules) -> _Course:
         for row, like in zip(ours.schemes, other.schemes, strict=True)
     ]
     if not all(own):
-        raise DataError(f"{file}: no flow is under test, so nobody can compete; leave the scheme of one out")
+        raise DataError(
+            f"{file}: no flow is under test, so no scheme can compete; leave out the scheme of a flow"
+        )
     if any(PLACEHOLDER in row.scheme_names for row in other.schemes):
-        raise DataError(f"{file}: {PLACEHOLDER} stands for submissions, so no other flow can have it")
+        raise DataError(f"{file}: {PLACEHOLDER} represents submissions, so no other flow can have it")
     return _Course(file, ours.runs, own)
 
 

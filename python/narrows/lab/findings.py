@@ -135,7 +135,7 @@ def _always(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> str:
         return f"The order of {label} is the same {where}: {' > '.join(order)}."
     shown = ", ".join(f"{first} > {second}" for first, second in _nearest(pairs)[:_MOST_PAIRS])
     counts = f"{len(pairs)} of {plural(every, 'pair')}"
-    return f"What holds of {label} {where}: {counts} keep their order, such as {shown}."
+    return f"Constant orders of {label} {where}: {counts} keep their order, such as {shown}."
 
 
 def _nearest(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ _FILES = (FILE, "scenario.yaml", "published.csv", "page.md")
 def make(folder: Path, lesson: bool) -> list[str]:
     """Makes the folder with its files, and returns their names. Raises `UsageError` if it exists."""
     if folder.exists():
-        raise UsageError(f"{folder} is there already; name another folder, or remove it")
+        raise UsageError(f"{folder} already exists; name another folder, or remove it")
     source = files("narrows.lab").joinpath("templates", "new")
     texts = {name: source.joinpath(name).read_text(encoding="utf-8") for name in _FILES}
     texts["lab.schema.json"] = schema_text()

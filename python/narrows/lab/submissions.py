@@ -90,7 +90,7 @@ def submissions_in(folder: Path) -> list[Submission]:
         result[name] = Submission(name, path)
     if not result:
         raise DataError(
-            f"{folder}: nobody takes part; a submission is NAME{_ENTRY} with a scheme, NAME{_OBJECT}, or a"
+            f"{folder}: no submission exists; a submission is NAME{_ENTRY} with a scheme, NAME{_OBJECT}, or a"
             " crate in the folder NAME"
         )
     return list(result.values())

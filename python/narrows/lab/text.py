@@ -33,14 +33,14 @@ def print_report(console: Console, report: LabReport, cells: bool) -> None:
     _print_limits(console, report)
     theirs = [text for column in columns for text in column.findings.theirs]
     ours = [text for column in columns for text in column.findings.ours]
-    for title, said in (("What the published table shows", theirs), ("What ours shows", ours)):
+    for title, said in (("Findings of the published table", theirs), ("Findings of our runs", ours)):
         shown = said if cells else said[:_MOST_FINDINGS]
         _print_list(console, title, shown)
         if len(shown) < len(said):
             _print(console, f"- and {len(said) - len(shown)} more, with --cells or in report.html", "dim")
-    _print_list(console, "What is certain about the original", report.certain)
-    _print_list(console, "What is assumed about it", report.assumed)
-    _print_list(console, "What was tried where ours differs", report.tried)
+    _print_list(console, "Known facts about the original", report.certain)
+    _print_list(console, "Assumptions about it", report.assumed)
+    _print_list(console, "Attempts to explain differences", report.tried)
     _print_list(console, "Published values that are no measurements", artefacts(report))
 
 

@@ -15,7 +15,7 @@ BOTTLENECK = "{rate: 10 Mbit/s, queue: QUEUE}"
 
 @dataclass(frozen=True)
 class Example:
-    """An element as it is written in a scenario, and how its picture is made."""
+    """An element in the notation of scenarios, and the source of its picture."""
 
     #: The text after `queue:`, `rate:` or `traffic:`; of a
     #: link element: the element.

@@ -174,7 +174,9 @@ class Run(_Keeper):
         return [e for _, e in networks.elements(self.settings.get("network") or {}) if e.get("kind") == kind]
 
     def _read(self, read: Callable[[Path], Kept]) -> Kept:
-        """What a function reads from the record, whose files are known to be those that the run left."""
+        """The result of reading the record with a function, after its files were compared with
+        their digests.
+        """
         if self.record is None:
             raise ReportError(f"the record of {self.cell} is missing")
         if not self.checked:

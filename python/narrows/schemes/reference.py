@@ -68,15 +68,13 @@ def _section(entry: Entry, known: Registry) -> str:
         text += f"\n{paragraph}\n"
     if entry.media:
         load = "the frames of an encoder" if entry.frames else "as much as it lets through"
-        text += (
-            f"\nA real-time scheme: it is both ends of a flow, and sends {load}. Of the transport's settings"
-        )
-        text += " it takes `packet_size`; it carries no other traffic.\n"
+        text += f"\nA real-time scheme: it is both ends of a flow, and sends {load}. It accepts"
+        text += " only the transport setting `packet_size`, and carries no other traffic.\n"
     if entry.transport:
         listed = ", ".join(f"`{name}: {value}`" for name, value in entry.transport.items())
         text += f"\nDefined with these settings of the transport: {listed}.\n"
     if entry.profiles:
-        text += "\nSet-ups that others have used:\n\n"
+        text += "\nProfiles of other implementations:\n\n"
         for name, told_of in profiles(entry, known).items():
             text += f"- `profile: {name}`: {told_of}\n"
     if entry.native:

@@ -41,7 +41,7 @@ class Failure:
 
 
 def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, Json | Failure]]:
-    """Draws pages; yields each with its entry of site.json as it is finished."""
+    """Draws pages; yields each with its entry of site.json when it is finished."""
     if processes < 2 or len(pages) < FEW:
         for page in pages:
             yield page, _draw(page)

@@ -97,7 +97,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep as it is written."""
+    """A sweep as written."""
 
     parameters: list[Parameter]
     design: str

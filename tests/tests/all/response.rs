@@ -260,7 +260,7 @@ fn average_windows_under_periodic_loss() {
             // The fluid is that of the closed form: within the error of blending two regimes (cubic and Reno's
             // estimate, HighSpeed at 38 packets).
             assert!(blend.abs() < 0.06, "{scheme} p {p}: {textbook}");
-            // RFC 3649's line is the goal of its functions, not derived from them: it is compared as it is.
+            // RFC 3649's line is the goal of its functions, not derived from them: it is compared directly.
             let rounds = n as f64 / expected;
             // The window does not grow either with the three packets that arrive beyond a gap before a loss is
             // declared.
@@ -350,7 +350,7 @@ fn the_buffer_that_keeps_the_link_busy() {
         for share in [0.25, 0.5, 0.75] {
             let buffer = (share * law).round();
             let (idle, expected) = (idle(buffer), 1.0 - fluid.utilization(bdp, buffer));
-            // The recovery is a round trip of its own length: a packet or two of 250 per cycle.
+            // The recovery takes a round trip: a packet or two of 250 per cycle.
             assert!(
                 (idle - expected).abs() < 0.003,
                 "{scheme}, {buffer} packets: {idle} {expected}"

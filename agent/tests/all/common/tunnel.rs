@@ -178,7 +178,7 @@ impl End {
     pub(crate) fn end(&mut self) -> Value {
         let done = self.until("done");
         assert!(wait(&mut self.child).success(), "{:?}", self.events.told);
-        done.expect("the end tells what was")["tunnel"].clone()
+        done.expect("the end reports its counts")["tunnel"].clone()
     }
 
     pub(crate) fn output(mut self) -> Output {

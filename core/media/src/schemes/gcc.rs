@@ -26,7 +26,7 @@
 //! `min_rate`. Random loss above 10 % brings it down to `min_rate`, including retransmissions: these use at most the
 //! target rate, and the encoder the rest, at least half. Losses of 5 % freeze the rate reached before them: near the
 //! limit of the encoder with the initial probes, and near `start_rate` without, since only one second in six to twenty
-//! has few enough losses to grow. Its queue is mostly that of its own frames: the pacer sends a frame in two fifths of
+//! has few enough losses to grow. Its queue consists mostly of single frames: the pacer sends a frame in two fifths of
 //! the time that the bottleneck takes for it, so at 1 Mbit/s the last packet of a frame waits 14 ms for the others, and
 //! this sawtooth desensitises the detector; at 0.5 Mbit/s, with a round trip of 100 ms, the 95th percentile is 54 ms
 //! because of it. With `pacing_factor: 1.1` it disappears (19 ms). A probe of 15 ms covers only a few slots of a

@@ -135,7 +135,7 @@ pub fn traces(data: &[u8]) {
                     break;
                 }
                 let left = server.serve(at, 1_500);
-                assert!(left >= at, "time goes on");
+                assert!(left >= at, "time never goes back");
                 at = left;
             }
             let second = Time::ZERO + Span::from_secs(1.0);

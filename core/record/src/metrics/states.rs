@@ -24,7 +24,7 @@ pub struct StateQuestion {
     /// A column of the states, or a value that the scheme shows.
     #[serde(default)]
     pub value: Option<String>,
-    /// Of a mode `first`, `visits`, `interval`, `longest` or `share`; of a value `first`, `last`,
+    /// For a mode `first`, `visits`, `interval`, `longest` or `share`; for a value `first`, `last`,
     /// `min`, `max` or `mean`.
     pub measure: String,
     /// Samples before this time of the run do not count.

@@ -24,7 +24,7 @@ pub struct FlowSummary {
     /// Load that the application offered, if it chooses its load itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<Offered>,
-    /// Fields of newer minor versions, kept as they are.
+    /// Fields of newer minor versions, preserved.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

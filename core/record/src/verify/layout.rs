@@ -5,7 +5,7 @@ use crate::schema::Direction;
 use narrows_net::{DelayEffect, PacketOrder, QueueDrops, QueueEffects};
 use serde_json::Value;
 
-/// Time for which an element keeps a packet, as far as the verifier knows.
+/// The verifier's knowledge of the time for which an element keeps a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StageNature {
     /// Access links: a fixed delay per flow. Keeps the order of each flow.

@@ -91,7 +91,7 @@ fn a_picture_that_stands_still() {
     assert_eq!(
         metric(&result, "1", "media_target_bps"),
         None,
-        "nobody told one"
+        "no scheme reported one"
     );
 
     // Late by more than 400 ms is as bad as lost; exactly 400 ms is not late.

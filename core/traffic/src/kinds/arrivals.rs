@@ -14,7 +14,7 @@ pub const TRAFFIC: Traffic = Traffic {
         shorthand: &["load"],
         example: Example::new(
             "{arrivals: {size: 50 kB, load: 8 Mbit/s}}",
-            "What arrives through 20 Mbit/s: flows of 50 kB that come as a Poisson process and offer 8 Mbit/s.",
+            "Arrivals through 20 Mbit/s: flows of 50 kB that come as a Poisson process and offer 8 Mbit/s.",
         )
         .picture(r#"{"seconds": 20, "bin_ms": 200}"#),
     },

@@ -12,7 +12,7 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "the long-lived flow of every comparison; iperf -P n",
         params: &[],
         shorthand: &[],
-        example: ten_seconds("bulk", "What arrives through 20 Mbit/s: as much as the scheme allows."),
+        example: ten_seconds("bulk", "Arrivals through 20 Mbit/s: as much as the scheme allows."),
     },
     class: Class::Push,
     parallel: true,

@@ -25,7 +25,7 @@ pub const TRAFFIC: Traffic = Traffic {
         shorthand: &["rate"],
         example: ten_seconds(
             "{cbr: 2 Mbit/s}",
-            "What arrives through 20 Mbit/s: datagrams at equal distances.",
+            "Arrivals through 20 Mbit/s: datagrams at equal distances.",
         ),
     },
     class: Class::Datagrams,

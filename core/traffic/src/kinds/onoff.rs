@@ -14,7 +14,7 @@ pub const TRAFFIC: Traffic = Traffic {
         shorthand: &["on"],
         example: ten_seconds(
             "{onoff: {on: 1 s, off: 1 s, law: exponential}}",
-            "What arrives through 20 Mbit/s: times of sending and of silence.",
+            "Arrivals through 20 Mbit/s: times of sending and of silence.",
         ),
     },
     build,

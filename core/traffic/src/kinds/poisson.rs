@@ -13,7 +13,7 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "Poisson process",
         example: ten_seconds(
             "{poisson: 2 Mbit/s}",
-            "What arrives through 20 Mbit/s: datagrams with exponential gaps.",
+            "Arrivals through 20 Mbit/s: datagrams with exponential gaps.",
         ),
         ..super::cbr::TRAFFIC.entry
     },

@@ -17,7 +17,7 @@ pub const TRAFFIC: Traffic = Traffic {
         shorthand: &["response"],
         example: ten_seconds(
             "{requests: {response: 500 kB, think: 500 ms}}",
-            "What arrives through 20 Mbit/s: answers of 500 kB with times to think between them.",
+            "Arrivals through 20 Mbit/s: answers of 500 kB with times to think between them.",
         ),
     },
     class: Class::Pull,

@@ -12,7 +12,7 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "flow completion time, RFC 5166, section 2.4",
         params: TransferParams::PARAMS,
         shorthand: &["bytes"],
-        example: ten_seconds("{transfer: 10 MB}", "What arrives through 20 Mbit/s: 10 MB, then nothing."),
+        example: ten_seconds("{transfer: 10 MB}", "Arrivals through 20 Mbit/s: 10 MB, then nothing."),
     },
     whole: true,
     build,

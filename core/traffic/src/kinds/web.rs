@@ -16,7 +16,7 @@
 //! | active OFF | Weibull | 1.46 s, shape 0.382 |
 //! | inactive OFF | Pareto | k 1 s, alpha 1.5 |
 //!
-//! Deviations and choices (numbers of the paper as they are usually cited):
+//! Deviations and choices (the paper's numbers as commonly cited):
 //! - The set of files is not sampled but constructed: file i of n has the size of quantile (i - 1/2)/n. The tail has
 //!   infinite variance, so sampled sets would differ by factors in their mean; a constructed set has a known mean, and
 //!   its largest file is the cap of the tail (22 MB with 2000 files).
@@ -65,7 +65,7 @@ pub const TRAFFIC: Traffic = Traffic {
         shorthand: &["load", "users"],
         example: Example::new(
             "{web: 8 Mbit/s}",
-            "What arrives through 20 Mbit/s: as many users as offer 8 Mbit/s in the long run; their files have heavy \
+            "Arrivals through 20 Mbit/s: as many users as offer 8 Mbit/s in the long run; their files have heavy \
              tails.",
         )
         .picture(r#"{"seconds": 60, "bin_ms": 500}"#),

@@ -248,7 +248,7 @@ fn another_secret_is_refused_by_both() {
     );
     // One hello every 250 ms from 1 ms on.
     assert_eq!(b.counts().refused(DatagramRefusal::Forged), 8);
-    assert!(packet(&mut a, ms(3_000), b"nobody listens").is_none());
+    assert!(packet(&mut a, ms(3_000), b"no listener").is_none());
 }
 
 #[test]

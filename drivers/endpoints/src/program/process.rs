@@ -268,7 +268,7 @@ fn read_outputs(
     ])
 }
 
-/// Writes to a standard input as long as it is read.
+/// Writes to a standard input until its reader closes it.
 fn feed(mut input: ChildStdin) -> io::Result<()> {
     let write = move || {
         let block = vec![b'x'; BLOCK];

@@ -81,7 +81,7 @@ impl PeerPath {
     }
 }
 
-/// One peer of a cell, checked as far as that is possible without its files.
+/// One peer of a cell, with all checks made that need no files.
 #[derive(Clone, Debug)]
 pub struct PeerPlan {
     /// The cell as it was given.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ring of the host's wire -> seal -> outbox -> UDP          (each packet is logged when sealed)
-//!   UDP -> inbox -> believed? -> Ethernet header in place of ours -> wire of the host
+//!   UDP -> inbox -> authentic? -> Ethernet header replaces the tunnel's -> wire of the host
 //! ```
 //!
 //! Both directions are handled alternately in portions, so that neither waits for more than one portion of the other.

@@ -142,7 +142,7 @@ impl UdpReceiver {
         let Ok(from) = SocketAddr::try_from(from) else {
             return;
         };
-        // A datagram longer than any of ours was truncated. It is passed on as it is, to be rejected and counted like
+        // A datagram longer than ours can be was truncated. It is passed on unchanged, to be rejected and counted like
         // other inauthentic datagrams.
         let each = control.segment.unwrap_or(bytes).max(1);
         let end = index * self.room + bytes;

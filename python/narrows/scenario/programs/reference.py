@@ -38,7 +38,7 @@ def markdown() -> str:
     parts = {name: _texts(keys) for name, keys in tables.items()}
     parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _shipped_manifests()}
     words = ((f"`{{{name}}}`", cell(doc)) for name, doc in PLACEHOLDERS.items())
-    parts["placeholders"] = markdown_table(("placeholder", "stands for"), words)
+    parts["placeholders"] = markdown_table(("placeholder", "meaning"), words)
     return fill_template(_TEMPLATE, parts)
 
 

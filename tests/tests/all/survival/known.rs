@@ -206,7 +206,7 @@ pub(super) const KNOWN: &[Defect] = &[
         "a blackout at the start",
         "rate afterwards",
         2e5..1e6,
-        "no queue was ever filled, and next to the delays of its own pairs of packets any is somebody else's",
+        "no queue was ever filled, and compared with the delays of its packet pairs any delay belongs to another flow",
     ),
     // The behaviour of the three below depends on their models. Those of the tests are made by hand and show possible
     // failures of such a model.

@@ -52,7 +52,7 @@ pub struct BbrProfile {
     pub count_loss_acks: bool,
     /// True if delivered packets, and not only lost ones, can show that a probe put too much in flight.
     pub judge_delivered: bool,
-    /// True if the window at the beginning of a fast recovery is restored at its end, as it is after a
+    /// True if the window at the beginning of a fast recovery is restored at its end, like after a
     /// timeout.
     pub restore_after_recovery: bool,
     /// True if a flow returns to its probe when the losses that ended it were spurious.

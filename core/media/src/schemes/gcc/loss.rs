@@ -30,7 +30,7 @@ pub(super) struct LossRate {
     bps: f64,
     min_bps: f64,
     max_bps: f64,
-    /// Of the first report.
+    /// The time of the first report.
     first: Option<Time>,
     expected: u64,
     lost: u64,

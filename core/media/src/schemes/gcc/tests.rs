@@ -61,8 +61,8 @@ fn a_slow_path_is_filled_with_a_short_queue_and_without_losses() {
 
 #[test]
 fn the_queue_at_a_slow_path_is_that_of_the_frames() {
-    // Mbit/s, one-way ms; mean and 95th percentile of the queue in the published calibration; how long packets wait on
-    // average for those of their own frame. 1 Mbit/s: a packet takes 8 ms at the bottleneck and follows the one before
+    // Mbit/s, one-way ms; mean and 95th percentile of the queue in the published calibration; the mean wait of packets
+    // for others of their frame. 1 Mbit/s: a packet takes 8 ms at the bottleneck and follows the one before
     // it after 3.3 ms; the fourth waits 14 ms for the others, and the four of them 7 ms on average. 0.5 Mbit/s: the
     // second of two follows after 9 ms a packet that takes 20.
     for (mbps, one_way, published, own) in [(1.0, 20, (9.0, 24.0), 7.0), (0.5, 50, (8.0, 26.0), 5.5)] {

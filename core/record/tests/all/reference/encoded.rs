@@ -44,7 +44,7 @@ impl Draft {
         file.finish().unwrap()
     }
 
-    /// Encodes the rows as they are, even if they are invalid.
+    /// Encodes the rows without changes, even if they are invalid.
     pub fn packets_as_is(&self) -> Vec<u8> {
         let mut chunk = narrows_record::Chunk::default();
         self.rows.iter().for_each(|row| chunk.push(row));

@@ -87,7 +87,11 @@ fn tunnelled() -> Draft {
 fn a_record_that_lacks_packets_of_its_tunnel_is_found() {
     let report = verify(&tunnelled().record());
     assert!(report.ok(), "{:#?}", report.findings);
-    assert_eq!(skipped(&report), ["lateness"], "nobody released packets");
+    assert_eq!(
+        skipped(&report),
+        ["lateness"],
+        "no emulator released packets"
+    );
     for (host, what) in [(0, "sent"), (0, "arrived"), (1, "sent"), (1, "arrived")] {
         let mut lacking = tunnelled();
         let tunnel = lacking.run.hosts[host].other.get_mut("tunnel").unwrap();

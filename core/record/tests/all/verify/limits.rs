@@ -22,7 +22,7 @@ fn busy(draft: &Draft, count: usize) -> Vec<usize> {
         .collect();
     let waited = |row: &usize| {
         let row = &draft.rows[*row];
-        // More than 20 ms of propagation and 1 ms of its own serialisation.
+        // More than 20 ms of propagation and 1 ms of serialisation.
         let delay = row.arrived_ns.map_or(0, |at| at - row.sent_ns);
         row.size_bytes == 1500 && delay > 21_000_100
     };

@@ -147,7 +147,7 @@ fn each_defect_has_its_verdict() {
         ),
         (|f| f.hosts[0].repeated = 2_000, Verdict::Ok, "path_copies"),
         (
-            |f| f.hosts[1].doubt = Some("somebody sends copies".into()),
+            |f| f.hosts[1].doubt = Some("a third party sends copies".into()),
             Verdict::Ok,
             "copies",
         ),
