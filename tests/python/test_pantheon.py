@@ -18,6 +18,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from narrows.cli.all_commands import app
+from narrows.documents.data import from_data
+from narrows.documents.run import PantheonFlow, PantheonNumbers, PantheonStatistics
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.pantheon.importing import import_folder
 from narrows.pantheon.source import read_source
@@ -207,7 +209,8 @@ def test_runs_that_do_not_count_are_shown_as_such(data: Path, tmp_path: Path) ->
     why = {cell.id: cell.error_message for cell in done.folder.cells}
     assert why["sprout-r1"] == "no packet was logged, so the run is void"
     assert "there is no vegas_datalink_run1.log" in str(why["vegas-r1"])
-    assert summarise("cubic", [run_json(tmp_path / "out")])[0].throughput_mbps == "N/A"
+    kept = from_data(run_json(tmp_path / "out")["pantheon"], PantheonNumbers)
+    assert summarise("cubic", [kept])[0].throughput_mbps == "N/A"
     only = import_folder(read_source(data, wanted=["cubic"]), tmp_path / "only")
     assert [cell.id for cell in only.folder.cells] == ["cubic-r1"]
     with pytest.raises(NarrowsError, match="has no scheme reno; it has cubic, sprout, vegas"):
@@ -332,9 +335,9 @@ def test_the_summary_is_a_mean_of_printed_numbers() -> None:
     assert mean([784.513, 763.221]) == "773.87"
     assert mean([]) == "N/A"
 
-    def record(block: str, refused: str | None = None) -> dict[str, Any]:
-        flows: dict[str, Any] = {"1": {}, "2": {}}
-        return {"pantheon": {"text": block, "refused": refused, "statistics": {"flows": flows}}}
+    def record(block: str, refused: str | None = None) -> PantheonNumbers:
+        statistics = PantheonStatistics(flows={"1": PantheonFlow(), "2": PantheonFlow()})
+        return PantheonNumbers(text=block, refused=refused, statistics=statistics)
 
     def block(second: str) -> str:
         return f"Average throughput: 1.00 Mbit/s\n-- Flow 1:\nLoss rate: 0.25%\n-- Flow 2:\n{second}"

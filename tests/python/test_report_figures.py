@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -102,7 +103,8 @@ def test_drawn_numbers_are_those_of_the_run(folder: Path) -> None:
     assert start == pytest.approx(1.0)
     assert np.isnan(numbers["flow_2_delivered_mbps"][5]), "before its start a flow has no rate"
     bits = np.nansum(numbers["flow_1_delivered_mbps"]) * 1e6 * run.bin_ns / 1e9
-    received = (run.record or {})["flows"][0]["receiver"]["received_bytes"]
+    document = json.loads((run.folder / "run.json").read_text())
+    received = document["flows"][0]["receiver"]["received_bytes"]
     assert bits / 8 == pytest.approx(received, rel=0.01)
     assert run.throughput.time_s.max() < run.duration_s, "no bin without width at the end"
 

@@ -60,9 +60,9 @@ def campaign(folder: Path) -> Campaign:
 
 
 def test_the_record_of_the_graph_is_possible(campaign: Campaign) -> None:
-    checks = (campaign.runs[0].record or {})["checks"]
-    assert all(check["ok"] for check in checks), checks
-    assert next(c for c in checks if c["name"] == "rate")["skipped"] is False
+    record = campaign.runs[0].record
+    assert record is not None and all(check.ok for check in record.checks), record
+    assert next(check for check in record.checks if check.name == "rate").skipped is False
 
 
 def test_background_is_shown_and_counts_nowhere(campaign: Campaign) -> None:

@@ -179,7 +179,7 @@ for _tool, _what in IMPORTS.items():
 def _print(done: Imported) -> None:
     """Prints Pantheon's table and ours."""
     from narrows.analysis.tables import print_cells, print_summary
-    from narrows.campaign.store import read_json
+    from narrows.campaign.store import read_run
     from narrows.console import stdout_console, table
     from narrows.pantheon.summary import summarise
 
@@ -190,13 +190,12 @@ def _print(done: Imported) -> None:
         made.add_column(title, justify="right", vertical="bottom")
     folder = done.folder
     for scheme in dict.fromkeys(entry.scheme for entry in folder.cells):
-        files = [
-            folder.cell_dir(entry.id) / "run.json"
+        records = [
+            read_run(folder.cell_dir(entry.id))
             for entry in folder.cells
             if entry.scheme == scheme and entry.is_finished
         ]
-        records = [read_json(file, "narrows/run/1") for file in files]
-        for line in summarise(scheme, records):
+        for line in summarise(scheme, [record.pantheon for record in records if record.pantheon]):
             made.add_row(
                 line.scheme,
                 line.flow,

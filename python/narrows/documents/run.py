@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field, structs
 
 from narrows.documents.agent import OscillatorOffset
 from narrows.documents.campaign import Reason
-from narrows.documents.data import Count, Integer, Number, Part
+from narrows.documents.data import Count, Integer, Number, Part, Value
 
 FORMAT = "narrows/run/1"
 #: Outcomes of checks: what could not be decided is skipped, and never counted as holding.
@@ -68,6 +68,74 @@ class Versions(Part, frozen=True, kw_only=True):
 
     narrows: str | None = None
     git: str | None = None
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The known versions by their names."""
+        pairs = (("narrows", self.narrows), ("git", self.git))
+        return [(name, version) for name, version in pairs if version]
+
+
+class HostFacts(Part, frozen=True, kw_only=True):
+    """The machine of a run."""
+
+    #: Settings have tabs.
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"sysctls"})
+
+    kernel: str | None = None
+    #: Its architecture.
+    machine: str | None = None
+    cpu_model: str | None = None
+    clocksource: str | None = None
+    cpus: Count | None = None
+    memory_bytes: Count | None = None
+    congestion_controls: list[str] = field(default_factory=list)
+    sysctls: dict[str, Value] = field(default_factory=dict)
+
+
+class ArrivedDatagrams(Part, frozen=True, kw_only=True):
+    """Datagrams at an end of the tunnel: those that were refused, by reason."""
+
+    refused: dict[str, Count] = field(default_factory=dict)
+
+
+class TunnelEnd(Part, frozen=True, kw_only=True):
+    """An end of the tunnel."""
+
+    arrived: ArrivedDatagrams = ArrivedDatagrams()
+
+
+class TunnelDirection(Part, frozen=True, kw_only=True):
+    """A direction of the tunnel: packets that the path marked."""
+
+    marked: Count = 0
+
+
+class Tunnel(Part, frozen=True, kw_only=True):
+    """The tunnel between two hosts."""
+
+    overhead_bytes: Count = 0
+    forward: TunnelDirection = TunnelDirection()
+    backward: TunnelDirection = TunnelDirection()
+
+    @property
+    def marked(self) -> int:
+        """Packets that the path marked."""
+        return self.forward.marked + self.backward.marked
+
+
+class Ring(Part, frozen=True, kw_only=True):
+    """A ring of frames: those that it lost."""
+
+    dropped: Count = 0
+
+
+class Process(Part, frozen=True, kw_only=True):
+    """A process of the run."""
+
+    name: str
+    #: False if it ended by itself.
+    expected: bool = True
 
 
 class Clock(Part, frozen=True, kw_only=True):
@@ -153,12 +221,28 @@ class ProgramRun(Part, frozen=True, kw_only=True):
     connector: ProgramProcess | None = None
 
 
+class Fingerprint(Part, frozen=True, kw_only=True):
+    """The identity of the code of a sender."""
+
+    #: `native`, `linux`, `bpf`, `program`, or the tool of an import.
+    kind: str | None = None
+    name: str | None = None
+    version: str | None = None
+    git: str | None = None
+    kernel: str | None = None
+    #: The name that the system returned.
+    read_back: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+
+
 class Flow(Part, frozen=True, kw_only=True):
     """A flow: what ran and what its endpoints counted."""
 
     flow: Count
     scheme: str = ""
     background: bool = False
+    direction: str = "forward"
+    fingerprint: Fingerprint = Fingerprint()
     program: ProgramRun | None = None
 
     @property
@@ -206,10 +290,81 @@ class Cpu(Part, frozen=True, kw_only=True):
     stolen_ratio: Number | None = None
 
 
+class RecordHost(Part, frozen=True, kw_only=True):
+    """A host of a run: a namespace, or one of two machines with its facts."""
+
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"sysctls"})
+
+    name: str = ""
+    host_name: str | None = None
+    sysctls: dict[str, Value] = field(default_factory=dict)
+    machine: HostFacts = HostFacts()
+    versions: Versions = Versions()
+    cpu: Cpu = Cpu()
+    tunnel: TunnelEnd | None = None
+
+    @property
+    def facts(self) -> HostFacts:
+        """The machine with the settings of the host."""
+        return structs.replace(self.machine, sysctls=self.sysctls)
+
+    @property
+    def refused(self) -> int:
+        """Datagrams of strangers that arrived."""
+        return sum(self.tunnel.arrived.refused.values()) if self.tunnel else 0
+
+
+class PantheonFlow(Part, frozen=True, kw_only=True):
+    """The statistics of a flow."""
+
+    throughput_mbps: Number | None = None
+    delay_p95_ms: Number | None = None
+    loss_ratio: Number | None = None
+
+
+class PantheonStatistics(Part, frozen=True, kw_only=True):
+    """The statistics that were computed from the logs of a run: of all flows together, and of each."""
+
+    total: PantheonFlow = PantheonFlow()
+    flows: dict[str, PantheonFlow] = field(default_factory=dict)
+
+
 class PantheonNumbers(Part, frozen=True, kw_only=True):
     """The numbers of Pantheon about a run that it measured."""
 
+    #: As it printed them.
     text: str | None = None
+    #: Why Pantheon's tools would refuse the logs.
+    refused: str | None = None
+    statistics: PantheonStatistics | None = None
+    #: The commits of its software.
+    git: dict[str, str] = field(default_factory=dict)
+    #: The offsets of the clocks of both sides.
+    offsets_ns: dict[str, Integer] = field(default_factory=dict)
+
+
+class ImportFacts(Part, frozen=True, kw_only=True):
+    """Facts of other tools about a run that was imported."""
+
+    tool: str | None = None
+    files: list[str] = field(default_factory=list)
+    version: Value | list[Value] = None
+    protocol: Value | list[Value] = None
+    qlog: Value | list[Value] = None
+    vantage_point: Value | list[Value] = None
+    host: Value | list[Value] = None
+
+    @property
+    def words(self) -> str:
+        """The facts that are known, behind the tool."""
+        facts = {
+            "version": self.version,
+            "protocol": self.protocol,
+            "qlog": self.qlog,
+            "vantage_point": self.vantage_point,
+            "host": self.host,
+        }
+        return ", ".join([self.tool or "", *(f"{name} {value}" for name, value in facts.items() if value)])
 
 
 class RunRecord(Part, frozen=True, kw_only=True):
@@ -222,19 +377,26 @@ class RunRecord(Part, frozen=True, kw_only=True):
     cell: dict[str, Any] = field(default_factory=dict)
     #: `simulate`, `emulate`, `hosts`, or `import` of a run that others measured.
     plane: str | None = None
-    versions: Versions | None = None
+    versions: Versions = Versions()
+    host: HostFacts | None = None
+    hosts: list[RecordHost] = field(default_factory=list)
     #: By the wall clock, if the run depended on one.
     started_at: str | None = None
     ended_at: str | None = None
     clock: Clock = Clock()
     flows: list[Flow] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
     lateness: Lateness | None = None
+    rings: list[Ring] = field(default_factory=list)
+    #: Null if the packets between two hosts were not observed.
+    tunnel: Tunnel | UnsetType | None = UNSET
     cpu: Cpu | None = None
     verdict: str | None = None
     reasons: list[Reason] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     pantheon: PantheonNumbers | None = None
+    origin: ImportFacts | None = field(name="import", default=None)
 
     @property
     def title(self) -> str:

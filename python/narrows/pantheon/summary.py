@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from narrows.documents.run import PantheonNumbers
 from narrows.pantheon.stats import Printed, numbers_of
 
 
@@ -27,20 +27,15 @@ def mean(values: list[float]) -> str:
     return f"{sum(values) / len(values):.2f}" if values else "N/A"
 
 
-def summarise(scheme: str, records: Iterable[dict[str, Any]]) -> list[Line]:
-    """The lines of one scheme from the `run.json` of its runs; the last line, `all`, is not in Pantheon's
-    table.
+def summarise(scheme: str, runs: Iterable[PantheonNumbers]) -> list[Line]:
+    """The lines of one scheme from Pantheon's numbers about its runs; the last, `all`, is not in its table.
 
     Like Pantheon, round the numbers to their printed form before taking the mean.
     """
-    kept = [record.get("pantheon") or {} for record in records]
-    blocks = [numbers_of(entry["text"]) for entry in kept if entry.get("text") and not entry.get("refused")]
-    flows = sorted({flow for entry in kept for flow in _flows(entry)}, key=int)
+    kept = list(runs)
+    blocks = [numbers_of(run.text) for run in kept if run.text and not run.refused]
+    flows = sorted({flow for run in kept if run.statistics for flow in run.statistics.flows}, key=int)
     return [_line(scheme, flow, len(blocks), blocks) for flow in [*flows, "all"]]
-
-
-def _flows(kept: dict[str, Any]) -> list[str]:
-    return list(((kept.get("statistics") or {}).get("flows")) or {})
 
 
 def _line(scheme: str, flow: str, runs: int, blocks: list[dict[str, Printed]]) -> Line:

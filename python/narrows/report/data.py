@@ -16,10 +16,11 @@ from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
 from narrows.campaign.results import compute, current, metric_list
 from narrows.campaign.series import FlowRates, Throughput
-from narrows.campaign.store import CampaignFolder, as_run, read_json
+from narrows.campaign.store import CampaignFolder, read_run
 from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
 from narrows.documents.data import to_data
 from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
+from narrows.documents.run import RunRecord
 from narrows.errors import DataError
 from narrows.report import ReportError, networks, style
 from narrows.report.style import Style
@@ -76,7 +77,7 @@ class Run(_Keeper):
     verdict: str | None
     reasons: list[Reason]
     folder: Path
-    record: Json | None
+    record: RunRecord | None
     rows: dict[str, Row] = field(default_factory=dict)
     entry: CellEntry | None = None
     #: Why its record can't be shown, if it does not match the campaign.
@@ -107,13 +108,12 @@ class Run(_Keeper):
     @cached_property
     def settings(self) -> Json:
         """The settings of the cell."""
-        result: Json = (self.record or {}).get("cell") or (self.entry and self.entry.input) or {}
-        return result
+        return (self.record and self.record.cell) or (self.entry and self.entry.input) or {}
 
     @cached_property
     def flows(self) -> list[Flow]:
         """The flows in order, labelled with the scheme if the run mixes schemes."""
-        listed = self.settings.get("flows") or (self.record or {}).get("flows") or []
+        listed = self.settings.get("flows") or (to_data(self.record.flows) if self.record else [])
         mixed = len({f.get("scheme") for f in listed if not f.get("background")}) > 1
         result = []
         for flow in listed:
@@ -356,7 +356,7 @@ class Campaign(_Keeper):
     def planes(self) -> list[str]:
         """The planes of the runs, in the words of the scenario file."""
         texts = [
-            str(r.settings.get("where") or (r.record or {}).get("plane")) for r in self.runs if r.settings
+            str(r.settings.get("where") or (r.record and r.record.plane)) for r in self.runs if r.settings
         ]
         return sorted(set(texts or [str(self.settings["where"])] if self.settings.get("where") else texts))
 
@@ -381,8 +381,8 @@ def _run(folder: Path, entry: CellEntry, rows: dict[str, dict[str, Row]], checke
     record, problem = None, None
     if (where / "run.json").exists():
         try:
-            record = read_json(where / "run.json", "narrows/run/1")
-            if difference := integrity.difference(where, entry, as_run(where, record)):
+            record = read_run(where)
+            if difference := integrity.difference(where, entry, record):
                 raise DataError(difference)
         except DataError as error:
             record, problem = None, str(error)
@@ -391,7 +391,7 @@ def _run(folder: Path, entry: CellEntry, rows: dict[str, dict[str, Row]], checke
             "failed",
             problem or f"the record {where} is missing although the campaign lists it as finished",
         )
-    verdict = (record or {}).get("verdict") or entry.verdict
+    verdict = (record and record.verdict) or entry.verdict
     reasons = _reasons(entry) + ([Reason("failed", problem)] if problem else [])
     scheme, number = entry.scheme, entry.run
     own = rows.get(cell, {})

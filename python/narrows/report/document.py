@@ -11,7 +11,7 @@ from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
 from narrows.documents.data import from_data
-from narrows.documents.run import Check
+from narrows.documents.run import HostFacts, Versions
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.content import (
     Fact,
@@ -26,7 +26,7 @@ from narrows.report.content import (
     VerdictSection,
     WordedTable,
 )
-from narrows.report.data import Campaign, Json, Run
+from narrows.report.data import Campaign, Run
 from narrows.text import plural
 
 ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
@@ -202,66 +202,47 @@ def _run(campaign: Campaign, run: Run, figures: Mapping[str, ReportFigure], pape
 
 
 def _run_facts(run: Run) -> list[Fact]:
-    record = run.record or {}
+    record = run.record
+    assert record is not None
     facts: list[Fact] = []
     if run.settings.get("duration_ns"):
         facts.append(("duration", units.span(float(run.settings["duration_ns"]))))
     seed = run.settings.get("seed", run.entry and run.entry.seed)
     if seed is not None:
         facts.append(("seed", str(seed)))
-    started = record.get("started_at") or (run.entry and run.entry.started_at)
+    started = record.started_at or (run.entry and run.entry.started_at)
     if started:
         facts.append(("started", moment(started)))
-    late = record.get("lateness")
-    if late:
-        shown = ", ".join(
-            f"{label} {units.span(float(late[key]))}"
-            for label, key in (("p50", "p50_ns"), ("p99", "p99_ns"), ("max", "max_ns"))
-            if late.get(key) is not None
-        )
-        facts.append(("emulator late", shown))
-    rings = record.get("rings") or []
-    if rings:
-        facts.append(("ring drops", str(sum(int(r.get("dropped") or 0) for r in rings))))
-    cpu = record.get("cpu")
-    if cpu and cpu.get("busy_ratio") is not None:
-        facts.append(("CPU busy", f"{units.number(cpu['busy_ratio'] * 100, 0)} %"))
+    if late := record.lateness:
+        shown = (("p50", late.p50_ns), ("p99", late.p99_ns), ("max", late.max_ns))
+        words = ", ".join(f"{label} {units.span(float(value))}" for label, value in shown)
+        facts.append(("emulator late", words))
+    if record.rings:
+        facts.append(("ring drops", str(sum(ring.dropped for ring in record.rings))))
+    if record.cpu and record.cpu.busy_ratio is not None:
+        facts.append(("CPU busy", f"{units.number(record.cpu.busy_ratio * 100, 0)} %"))
     facts += real_path.facts(run)
-    checks = record.get("checks") or []
-    if checks:
-        bad = [str(c.get("name")) for c in checks if not c.get("ok")]
-        counts = count_in_words(from_data(checks, list[Check]))
+    if checks := record.checks:
+        bad = [check.name for check in checks if not check.ok]
+        counts = count_in_words(checks)
         facts.append(("checks", counts + (f" (failed: {', '.join(bad)})" if bad else "")))
-    ends = [p for p in record.get("processes") or [] if not p.get("expected", True)]
-    if ends:
-        facts.append(("ended unexpectedly", ", ".join(str(p.get("name")) for p in ends)))
+    if ends := [process.name for process in record.processes if not process.expected]:
+        facts.append(("ended unexpectedly", ", ".join(ends)))
     return facts
 
 
-def _host_rows(host: Json) -> list[Fact]:
-    rows: list[Fact] = []
-    names = {"kernel": "kernel", "machine": "architecture", "cpu_model": "CPU", "clocksource": "clock source"}
-    for key, label in names.items():
-        if host.get(key):
-            rows.append((label, str(host[key])))
-    if host.get("cpus"):
-        rows.append(("CPUs", str(host["cpus"])))
-    if host.get("memory_bytes"):
-        rows.append(("memory", units.memory(float(host["memory_bytes"]))))
-    if host.get("congestion_controls"):
-        rows.append(("kernel's congestion controls", ", ".join(map(str, host["congestion_controls"]))))
-    for name, value in sorted((host.get("sysctls") or {}).items()):
-        rows.append((str(name), " ".join(str(value).split())))
-    return rows
-
-
-def _version_rows(versions: Json) -> list[Fact]:
-    rows: list[Fact] = []
-    for name, value in versions.items():
-        text = units.parameter(None, value) if value is not None else ""
-        if text:
-            rows.append((str(name), text))
-    return rows
+def _host_rows(host: HostFacts) -> list[Fact]:
+    rows = [
+        ("kernel", host.kernel),
+        ("architecture", host.machine),
+        ("CPU", host.cpu_model),
+        ("clock source", host.clocksource),
+        ("CPUs", str(host.cpus or "")),
+        ("memory", units.memory(float(host.memory_bytes)) if host.memory_bytes else ""),
+        ("kernel's congestion controls", ", ".join(host.congestion_controls)),
+        *((name, " ".join(str(value).split())) for name, value in sorted(host.sysctls.items())),
+    ]
+    return [(name, value) for name, value in rows if value]
 
 
 def _machine(title: str, runs: list[Run], of: int, rows: Sequence[Fact]) -> Machine:
@@ -281,24 +262,23 @@ def _system(campaign: Campaign) -> list[Machine]:
     for run in campaign.runs:
         if run.record is None:
             continue
-        for called, machine, its_versions in real_path.hosts(run):
-            rows = _host_rows(machine) + _version_rows(its_versions)
+        for called, machine in real_path.hosts(run):
+            rows = _host_rows(machine.facts) + machine.versions.facts
             pairs.setdefault((called, tuple(rows)), []).append(run)
         if real_path.is_real(run):
             continue
-        own = run.record.get("host")
-        if not own:
+        own = run.record.host
+        if own is None:
             # Logs of other tools do not describe their machines; their facts are in a separate table.
-            if run.record.get("plane") != "import":
+            if run.record.plane != "import":
                 simulated.append(run)
             continue
-        rows = _host_rows(own) + _version_rows(run.record.get("versions") or {})
+        rows = _host_rows(own) + run.record.versions.facts
         grouped.setdefault(tuple(rows), []).append(run)
     known = {pair for key in grouped for pair in key} if len(grouped) == 1 else set()
     host = campaign.record.get("host")
-    rows = _host_rows(host if isinstance(host, dict) else {}) + _version_rows(
-        campaign.record.get("versions") or {}
-    )
+    rows = _host_rows(from_data(host, HostFacts)) if isinstance(host, dict) else []
+    rows += from_data(campaign.record.get("versions") or {}, Versions).facts
     rows = [row for row in rows if row not in known]  # Statements of the runs are not repeated.
     if rows:
         system.append(Machine(title="When the campaign was started", rows=rows))
@@ -310,7 +290,7 @@ def _system(campaign: Campaign) -> list[Machine]:
         system.append(_machine(f"{called[0].upper()}{called[1:]}", runs, between, key))
     system += imported.software(campaign)
     if simulated:
-        versions = {str(((r.record or {}).get("versions") or {}).get("narrows")) for r in simulated}
+        versions = {str(run.record.versions.narrows) for run in simulated if run.record}
         text = (
             "Simulated runs depend on no machine: the same scenario, seed and version give the same record, "
             f"byte for byte. They were made by Narrows {', '.join(sorted(versions))}."

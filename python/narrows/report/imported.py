@@ -15,17 +15,13 @@ def pantheon(campaign: Campaign) -> Table | None:
     notes = Notes()
     for scheme in campaign.schemes:
         runs = campaign.of_scheme(scheme)
-        records = [run.record for run in runs if run.record is not None and run.record.get("pantheon")]
-        if not records:
+        kept = {run.number: own for run in runs if run.record and (own := run.record.pantheon)}
+        if not kept:
             continue
-        lines = summarise(scheme, records)
+        lines = summarise(scheme, list(kept.values()))
         # A single flow is the total.
         lines = lines[:1] if len(lines) == 2 else lines
-        reasons = [
-            f"{scheme}, run {run.number}: {((run.record or {}).get('pantheon') or {}).get('refused')}"
-            for run in runs
-            if ((run.record or {}).get("pantheon") or {}).get("refused")
-        ]
+        reasons = [f"{scheme}, run {number}: {own.refused}" for number, own in kept.items() if own.refused]
         for index, line in enumerate(lines):
             first = [Cell(scheme, kind="scheme", span=len(lines))] if index == 0 else []
             marks = [notes.mark(reason) for reason in reasons]
@@ -68,14 +64,10 @@ def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
 
 def software(campaign: Campaign) -> list[Machine]:
     """The software of the runs, from its git summary."""
-    rows: dict[str, str] = {}
-    imported = False
-    for run in campaign.runs:
-        kept = (run.record or {}).get("pantheon")
-        imported = imported or bool(kept)
-        rows |= {str(name): str(commit) for name, commit in ((kept or {}).get("git") or {}).items()}
-    if not imported:
+    kept = [run.record.pantheon for run in campaign.runs if run.record and run.record.pantheon]
+    if not kept:
         return _others(campaign)
+    rows = {name: commit for own in kept for name, commit in own.git.items()}
     text = "Pantheon’s logs do not name the machines on which the runs were made."
     text += " Commits of its software:" if rows else ""
     return [Machine(title="Imported runs", rows=list(rows.items()), text=text)]
@@ -83,16 +75,8 @@ def software(campaign: Campaign) -> list[Machine]:
 
 def _others(campaign: Campaign) -> list[Machine]:
     """Facts that other tools than Pantheon state about their measurements: one row per run."""
-    rows = []
-    for run in campaign.runs:
-        kept = (run.record or {}).get("import")
-        if kept:
-            told = [str(kept.get("tool") or ""), *(f"{key} {kept[key]}" for key in _TOLD if kept.get(key))]
-            rows.append((", ".join(map(str, kept.get("files") or ())), ", ".join(told)))
+    facts = [run.record.origin for run in campaign.runs if run.record and run.record.origin]
+    rows = [(", ".join(own.files), own.words) for own in facts]
     if not rows:
         return []
     return [Machine(title="Imported runs", rows=rows, text="The files that were read, and their facts.")]
-
-
-#: Facts of imported runs to show.
-_TOLD = ("version", "protocol", "qlog", "vantage_point", "host")

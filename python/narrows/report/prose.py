@@ -219,7 +219,8 @@ def workload_sentences(campaign: Campaign) -> list[str]:
 
 def _tool(campaign: Campaign) -> str:
     """The tool that measured the runs of an imported campaign."""
-    tools = {str(((run.record or {}).get("import") or {}).get("tool") or "Pantheon") for run in campaign.runs}
+    origins = [run.record and run.record.origin for run in campaign.runs]
+    tools = {(origin and origin.tool) or "Pantheon" for origin in origins}
     return " and ".join(sorted(tools)) or "others"
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from narrows.documents.data import from_data
-from narrows.documents.run import Clock
+from narrows.documents.run import RecordHost
 from narrows.hosts import clocks
 from narrows.report import units
-from narrows.report.data import Campaign, Json, Run
+from narrows.report.data import Campaign, Run
 from narrows.text import plural
 
 WHERE = "hosts"
@@ -24,13 +21,12 @@ enough for them."""
 
 def is_real(run: Run) -> bool:
     """True if a run was between two real hosts."""
-    return (run.record or {}).get("plane") == WHERE
+    return run.record is not None and run.record.plane == WHERE
 
 
 def has_only_ends(run: Run) -> bool:
     """True if the packets of a run were not observed, because it used no tunnel."""
-    record = run.record or {}
-    return is_real(run) and "tunnel" in record and record["tunnel"] is None
+    return run.record is not None and run.record.plane == WHERE and run.record.tunnel is None
 
 
 NOT_SEEN = "There was no tunnel, so packets were not observed."
@@ -43,19 +39,13 @@ def only_ends(campaign: Campaign) -> bool:
     return bool(known) and all(map(has_only_ends, known))
 
 
-def _clock(run: Run) -> Json:
-    result: Json = (run.record or {}).get("clock") or {}
-    return result
-
-
 def doubt(runs: list[Run], flow: str, metric: str) -> str | None:
     """Why a delay must be read with caution: the error of some run's clocks exceeds the variation of its
     delays.
     """
     if not metric.startswith((*ONE_WAY, *_BETWEEN_ENDS)):
         return None
-    errors = []
-    blind = [int(_clock(run).get("error_ns") or 0) for run in runs if has_only_ends(run)]
+    blind = [run.record.clock.error_ns for run in runs if run.record and has_only_ends(run)]
     if blind:
         return (
             f"known to ± {_about(max(blind))} only: it lies between times at the two hosts, whose clocks were"
@@ -63,11 +53,15 @@ def doubt(runs: list[Run], flow: str, metric: str) -> str | None:
         )
     if not metric.startswith(ONE_WAY):
         return None
-    for run in filter(is_real, runs):
-        resolved = _clock(run).get("resolved") or {}
-        ways = {f.direction for f in run.tested if flow in (str(f.number), "all")}
-        if any(resolved.get(way) is False for way in ways):
-            errors.append(int(_clock(run).get("error_ns") or 0))
+    errors = []
+    for run in runs:
+        if run.record and is_real(run):
+            clock, ways = (
+                run.record.clock,
+                {f.direction for f in run.tested if flow in (str(f.number), "all")},
+            )
+            if any((clock.resolved or {}).get(way) is False for way in ways):
+                errors.append(clock.error_ns)
     if not errors:
         return None
     return (
@@ -83,46 +77,38 @@ def _about(ns: float) -> str:
 
 def facts(run: Run) -> list[tuple[str, str]]:
     """Facts about clocks and hosts of a run."""
-    if not is_real(run):
+    record = run.record
+    if record is None or not is_real(run):
         return []
-    clock, record = _clock(run), run.record or {}
-    text = f"± {_about(float(clock.get('error_ns') or 0))}"
+    clock = record.clock
+    text = f"± {_about(float(clock.error_ns))}"
     if has_only_ends(run):
         text += " before the run; not compared during it"
-    elif clock.get("drift_ppb") is not None:
-        text += f", drift {units.number(float(clock['drift_ppb']) / 1e3, 1)} ppm"
+    elif clock.drift_ppb is not None:
+        text += f", drift {units.number(clock.drift_ppb / 1e3, 1)} ppm"
     result = [("clocks", text)]
-    ntp = clocks.against(from_data(clock, Clock))
+    ntp = clocks.against(clock)
     if ntp:
         result.append(("clocks by NTP", ntp))
     if has_only_ends(run):
         result.append(("tunnel", "none: only the ends of the flows were measured"))
-    tunnel = record.get("tunnel") or {}
-    if tunnel.get("overhead_bytes"):
-        result.append(("around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"))
-    marked = sum(int((tunnel.get(way) or {}).get("marked") or 0) for way in ("forward", "backward"))
-    if marked:
-        result.append(("marked by the path", plural(marked, "packet")))
-    for host in record.get("hosts") or []:
-        busy = (host.get("cpu") or {}).get("busy_ratio")
-        if busy is not None:
-            result.append((f"CPU busy ({host.get('name')})", f"{units.number(busy * 100, 0)} %"))
-        refused = ((host.get("tunnel") or {}).get("arrived") or {}).get("refused") or {}
-        strangers = sum(int(count) for count in refused.values())
-        if strangers:
-            result.append((f"refused datagrams ({host.get('name')})", str(strangers)))
+    if record.tunnel and record.tunnel.overhead_bytes:
+        result.append(("around each packet", f"{record.tunnel.overhead_bytes} bytes of the tunnel"))
+    if record.tunnel and record.tunnel.marked:
+        result.append(("marked by the path", plural(record.tunnel.marked, "packet")))
+    for host in record.hosts:
+        if host.cpu.busy_ratio is not None:
+            result.append((f"CPU busy ({host.name})", f"{units.number(host.cpu.busy_ratio * 100, 0)} %"))
+        if host.refused:
+            result.append((f"refused datagrams ({host.name})", str(host.refused)))
     return result
 
 
-def hosts(run: Run) -> list[tuple[str, Json, Json]]:
-    """The machines of a run: the name of each, its facts and settings, its versions."""
-    if not is_real(run):
+def hosts(run: Run) -> list[tuple[str, RecordHost]]:
+    """The machines of a run and their names."""
+    if run.record is None or not is_real(run):
         return []
-    pairs = []
-    for host in (run.record or {}).get("hosts") or []:
-        called = f"the {host.get('name')}"
-        if host.get("host_name"):
-            called += f" ({host['host_name']})"
-        machine: dict[str, Any] = {**(host.get("machine") or {}), "sysctls": host.get("sysctls") or {}}
-        pairs.append((called, machine, host.get("versions") or {}))
-    return pairs
+    return [
+        (f"the {host.name}" + (f" ({host.host_name})" if host.host_name else ""), host)
+        for host in run.record.hosts
+    ]

@@ -408,26 +408,18 @@ def fingerprints(campaign: Campaign) -> Table:
     head = [Cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
     grouped: dict[tuple[str, ...], list[str]] = {}
     for run in campaign.runs:
-        for flow in (run.record or {}).get("flows") or []:
-            mark = flow.get("fingerprint") or {}
-            version = (
-                "kernel " + str(mark["kernel"])
-                if mark.get("kernel")
-                else str(mark.get("version") or "unknown")
-            )
-            if mark.get("git") and not mark.get("kernel"):
-                version += f" ({mark['git']})"
-            params = ", ".join(
-                prose.params(registry.load().schemes.get(str(mark.get("name"))), mark.get("params") or {})
-            )
-            kind = {"native": "Narrows", "linux": "Linux kernel"}.get(
-                str(mark.get("kind")), str(mark.get("kind"))
-            )
+        for flow in run.record.flows if run.record else []:
+            mark = flow.fingerprint
+            version = f"kernel {mark.kernel}" if mark.kernel else mark.version or "unknown"
+            if mark.git and not mark.kernel:
+                version += f" ({mark.git})"
+            params = ", ".join(prose.params(registry.load().schemes.get(mark.name or ""), mark.params))
+            kind = {"native": "Narrows", "linux": "Linux kernel"}.get(mark.kind or "", mark.kind)
             key = (
-                str(flow.get("scheme")),
-                f"{kind}: {mark.get('name')}",
+                flow.scheme,
+                f"{kind}: {mark.name}",
                 version,
-                str(mark.get("read_back") or "not possible"),
+                mark.read_back or "not possible",
                 params or "defaults",
             )
             grouped.setdefault(key, []).append(run.cell)
