@@ -11,7 +11,7 @@ from narrows.analysis.checks import count_in_words
 from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
 from narrows.documents.data import from_data
-from narrows.documents.run import HostFacts, Versions
+from narrows.documents.run import HostFacts
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.content import (
     Fact,
@@ -278,7 +278,8 @@ def _system(campaign: Campaign) -> list[Machine]:
     known = {pair for key in grouped for pair in key} if len(grouped) == 1 else set()
     host = campaign.record.get("host")
     rows = _host_rows(from_data(host, HostFacts)) if isinstance(host, dict) else []
-    rows += from_data(campaign.record.get("versions") or {}, Versions).facts
+    versions = campaign.record.get("versions") or {}
+    rows += [(name, units.parameter(None, value)) for name, value in versions.items() if value]
     rows = [row for row in rows if row not in known]  # Statements of the runs are not repeated.
     if rows:
         system.append(Machine(title="When the campaign was started", rows=rows))
