@@ -1,4 +1,4 @@
-"""A headless Chromium for tests, spoken to over a pipe with the DevTools protocol; no package needed."""
+"""A headless Chromium for tests, controlled over a pipe with the DevTools protocol; no package needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Browser:
         self._answers: dict[int, dict[str, Any]] = {}
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        # The protocol is spoken on descriptors 3 (in) and 4 (out); a little program puts the pipes there.
+        # The protocol uses descriptors 3 (in) and 4 (out); a small program puts the pipes there.
         plumbing = [sys.executable, "-c", _PLUMBING, str(to_read), str(to_write)]
         command = [
             PROGRAM,
@@ -83,7 +83,7 @@ class Browser:
         os.close(self._read)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command; waits for its answer."""
+        """Sends one command, and waits for its answer."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
         if self._session is not None:
@@ -122,7 +122,7 @@ class Browser:
             self.requests.append(params["request"]["url"])
 
     def open(self, file: Path, *, dark: bool = False, width: int = 1100, height: int = 1400) -> None:
-        """Load a file and wait until it is there."""
+        """Loads a file and waits until it is complete."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -142,22 +142,22 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, script: str) -> None:
-        """Wait until an expression is true."""
+        """Waits until an expression is true."""
         end = time.monotonic() + PATIENCE_S
         while not self.run(script):
             assert time.monotonic() < end, f"never true: {script}"
             time.sleep(0.05)
 
     def press(self, key: str) -> None:
-        """A key on the element that has the focus."""
+        """Presses a key on the element that has the focus."""
         text: dict[str, Any] = {"text": key} if len(key) == 1 else {}
-        if key == "Enter":  # without the character a button is not pressed
+        if key == "Enter":  # Without the character a button is not pressed.
             text = {"text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def drag(self, start: tuple[float, float], end: tuple[float, float] | None = None) -> None:
-        """The mouse pressed at one place of the window and let go at another one, or a click."""
+        """Presses the mouse at one place of the window and releases it at another one, or clicks."""
         places = [start] if end is None else [start, ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2), end]
 
         def mouse(kind: str, place: tuple[float, float], buttons: int) -> None:
@@ -179,6 +179,6 @@ class Browser:
         return target
 
     def print(self, target: Path) -> Path:
-        """The page as it is printed."""
+        """The page in print."""
         target.write_bytes(base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"]))
         return target

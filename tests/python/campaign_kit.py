@@ -1,4 +1,4 @@
-"""Small simulated campaigns, for tests that look at results."""
+"""Small simulated campaigns, for tests of results."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ flows: {count: 2, interval: 200 ms}
 duration: 1 s
 runs: 2
 """
-#: The same with losses.
+#: The same scenario with losses.
 LOSSY = SCENARIO.replace("{delay: 10 ms}", "{delay: 10 ms}, {loss: 1 %}")
 
 
 def narrows(*arguments: object) -> Result:
-    """Calls the program inside of this process."""
+    """Calls the program inside this process."""
     return CliRunner().invoke(app, [str(one) for one in arguments])
 
 
 def simulate(folder: Path, text: str = SCENARIO, *options: str) -> Path:
-    """A campaign in a folder that is not there yet."""
+    """Simulates a campaign into a folder that does not exist yet."""
     file = folder.parent / f"{folder.name}.yaml"
     file.write_text(text)
     done = narrows("run", file, "-o", folder, "--no-report", *options)
@@ -44,8 +44,7 @@ def simulate(folder: Path, text: str = SCENARIO, *options: str) -> Path:
 
 @contextlib.contextmanager
 def edited(file: Path) -> Iterator[dict[str, Any]]:
-    """The content of one of our JSON files for a change, after which its digest fits as if Narrows had
-    written it."""
+    """Lets a test edit one of our JSON files, and then updates its digest as if Narrows had written it."""
     document = json.loads(file.read_text())
     sealed = document.pop("digest", None) is not None
     yield document
@@ -62,7 +61,7 @@ def one_and_two(place: Path) -> Path:
 
 
 def sentence(result: Result) -> str:
-    """The sentence of a refusal, in the place of the program's last line."""
+    """The sentence of a refusal, from the program's last line."""
     assert result.exception is not None, result.output
     return str(result.exception)
 

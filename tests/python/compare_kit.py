@@ -1,5 +1,5 @@
-"""Campaign folders with made-up results, for tests of what is said about them: no record is simulated, and
-the numbers are those that a test chose."""
+"""Campaign folders with synthetic results, for tests of their presentation: no record is simulated, and the
+test chooses the numbers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def campaign(
     skipped: Mapping[str, str] | None = None,
 ) -> Path:
     """A finished campaign of these schemes, each with the values of its runs. A verdict may also be `failed`
-    or `pending`. `changes` are of the resolved scenario, `document` of campaign.json."""
+    or `pending`. `changes` apply to the resolved scenario, `document` to campaign.json."""
     folder.mkdir(parents=True)
     cells, rows = [], []
     for scheme, runs in schemes.items():
@@ -137,13 +137,13 @@ def campaign(
 
 
 def compare(request: Request) -> dict[str, Any]:
-    """The comparison as `narrows compare --json` prints it."""
+    """The comparison in the form of `narrows compare --json`."""
     document: dict[str, Any] = json.loads(json.dumps(to_data(typed(request)), allow_nan=False))
     return document
 
 
 def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:
-    """What a command of the program prints on a terminal of so many columns; it must succeed."""
+    """The output of a command on a terminal of this many columns; it must succeed."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
@@ -166,7 +166,7 @@ def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:
 def runs(
     seed: int, count: int = 10, *, factor: float = 1.0, common: int = 1, noise: float = 0.01
 ) -> list[Values]:
-    """Runs with the spread of a path with random loss; those of the same `common` met the same chance."""
+    """Runs with the spread of a path with random loss; runs with the same `common` share their randomness."""
     own, shared = np.random.RandomState(seed), np.random.RandomState(common)
     path = shared.normal(0, 0.03, count)
     found: list[Values] = []
@@ -188,7 +188,7 @@ def runs(
 
 
 def ten(seed: int, common: int = 1, **factors: float) -> dict[str, list[Values]]:
-    """Ten schemes with ten runs each; `factors` are of the throughput."""
+    """Ten schemes with ten runs each; `factors` scale the throughput."""
     return {
         name: runs(100 * seed + place, factor=factors.get(name, 1.0), common=common)
         for place, name in enumerate(SCHEMES)
@@ -196,7 +196,7 @@ def ten(seed: int, common: int = 1, **factors: float) -> dict[str, list[Values]]
 
 
 def run_command(*args: object, columns: int = 80) -> Result:
-    """Calls `narrows compare` inside of this process, on a terminal of so many columns."""
+    """Calls `narrows compare` inside this process, on a terminal of this many columns."""
     environment = {"COLUMNS": str(columns), "NO_COLOR": "1"}
     result = CliRunner().invoke(app, ["compare", *map(str, args)], env=environment)
     if isinstance(result.exception, NarrowsError):

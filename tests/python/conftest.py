@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from shell_kit import Shell  # noqa: E402
 
 @pytest.fixture
 def fixed_registry(monkeypatch: pytest.MonkeyPatch) -> registry.Registry:
-    """A registry that does not change with the core, and has things that the core does not have.
+    """A registry that does not change with the core, and has entries that the core does not have.
 
-    That scenarios may use them shows that nothing in Python needs to know what is in the registry.
+    If scenarios can use them, nothing in Python depends on the content of the registry.
     """
     fixed = registry.parse((HERE / "registry.json").read_text())
     monkeypatch.setattr(registry, "load", lambda: fixed)
@@ -39,18 +39,18 @@ def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
 
 @pytest.fixture
 def one_shell(tmp_path: Path) -> Shell:
-    """A shell as whoever runs the tests."""
+    """A shell as the user who runs the tests."""
     return shell_kit.shell_of("root" if os.geteuid() == 0 else "somebody", tmp_path)
 
 
 @pytest.fixture
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is kept of agents that travel is kept for these tests alone, and made once."""
+    """Keeps copies of agents for other hosts in a cache for these tests alone, made once."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))
 
 
-#: Files that take longest. `make test` gives whole files to processes, so that what their tests share is made
-#: once: with these first, no process ends long after the others.
+#: The slowest files. `make test` gives whole files to processes, so that tests share fixtures: with these
+#: first, no process ends long after the others.
 _LONGEST = (
     "test_calibrate.py", "test_figures_hold_data.py", "test_irregular_files.py", "test_kills.py",
     "test_hunt.py", "test_lab.py", "test_lab_lesson.py", "test_tampering.py", "test_mutated_scenarios.py",
@@ -60,7 +60,7 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the files that take longest first."""
+    """Puts the slowest files first."""
     places = {name: place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
@@ -69,8 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Notes what is skipped where `make test` sums it up, as `narrows-skips` does for tests in Rust; and
-    fails it where CI is "true", unless tests/may-skip.txt lists it with a reason."""
+    """Records skipped tests for the summary of `make test`, as `narrows-skips` does for tests in Rust; and
+    fails them where CI is "true", unless tests/may-skip.txt lists them with a reason."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
         assert isinstance(report.longrepr, tuple)
@@ -86,6 +86,6 @@ def pytest_runtest_makereport(
 
 
 def may_skip() -> set[str]:
-    """The tests that may be skipped where everything is said to be there."""
+    """The tests that may be skipped even in continuous integration."""
     lines = (ROOT / "tests" / "may-skip.txt").read_text().splitlines()
     return {line.split(": ")[0] for line in lines if not line.startswith("#")}

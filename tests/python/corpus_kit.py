@@ -18,7 +18,7 @@ A quantity is a metric of the results (of `flow`, all if absent; of the `run`-th
 - `state.COLUMN.first`, `last`, `min`, `max`, `mean`: states of the flow, over the samples that are known
 - `unread.KIND`: how many parts of this kind were not read; `reason.CODE`: true if the run has such a reason
 
-Numbers hold within 1 %, or within `within` of them; `value: null` says that the quantity is absent."""
+Numbers must agree within 1 %, or within `within`; `value: null` says that the quantity is absent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from narrows.documents.results import Results
 from narrows.errors import NarrowsError
 
 CORPUS = Path(__file__).resolve().parent.parent / "imports"
-#: Greatest relative error of a number.
+#: Greatest accepted relative error of a number.
 WITHIN = 0.01
 
 Value = float | str | bool | None
@@ -46,7 +46,7 @@ Value = float | str | bool | None
 
 @dataclass(frozen=True)
 class Truth:
-    """The value of one quantity, and the oracle that says so."""
+    """The value of one quantity, and its oracle."""
 
     quantity: str
     value: Value
@@ -75,7 +75,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ImportedCase:
-    """What a case became: its results and the records of its runs."""
+    """The result of an imported case: its results and the records of its runs."""
 
     results: Results
     cells: list[Path] = field(default_factory=list)
@@ -84,7 +84,7 @@ class ImportedCase:
 
 @cache
 def read_cases(tool: str) -> tuple[Case, ...]:
-    """The cases of one format; a member that is none is an error."""
+    """The cases of one format; an unknown member is an error."""
     content = yaml.safe_load((CORPUS / tool / "truth.yaml").read_text(encoding="utf-8"))
     cases = []
     for entry in content:
@@ -109,7 +109,7 @@ def refusals_of(tool: str) -> list[Any]:
 
 
 def check_folder(tool: str) -> None:
-    """Every file of the folder is in its truth file and the other way round; every case claims something."""
+    """Checks that the folder and its truth file list the same files, and that every case claims something."""
     folder = CORPUS / tool
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {"truth.yaml"}
     assert there == {name for case in read_cases(tool) for name in case.files}
@@ -119,7 +119,7 @@ def check_folder(tool: str) -> None:
 
 
 def check_refusal(case: Case, target: Path) -> None:
-    """The files are refused in one sentence, and nothing is left."""
+    """Checks that the files are refused in one sentence, and that nothing is left."""
     with pytest.raises(NarrowsError) as caught:
         import_case(case, target)
     text = str(caught.value)
@@ -129,7 +129,7 @@ def check_refusal(case: Case, target: Path) -> None:
 
 
 def check_line(case: Case, line: Truth) -> None:
-    """The quantity has its value."""
+    """Checks the value of the quantity."""
     value = _quantity(_imported(case), line)
     if isinstance(line.value, bool | str) or line.value is None:
         assert value == line.value, line.oracle

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A stand-in for narrows-agent that speaks its protocol and fails on demand.
 
-$FAKE_AGENT is a JSON object: {"sleep": seconds per cell, "fail": {CELL ID: how}, "facts": {...},
-"bpf": {PROGRAM OR FILE NAME: {"kind": "input", "message": "..."}}}, where
-`how` is an exit code with an error line (3, 4, 1), "full" (disk full), "kill" (dies by SIGKILL),
-"mute" (leaves no record), "invalid" or "degraded" (verdicts). A file named by "once" makes it fail once only.
+$FAKE_AGENT is a JSON object: {"sleep": seconds per cell, "fail": {CELL ID: how}, "facts": {...}, "bpf":
+{PROGRAM OR FILE NAME: {"kind": "input", "message": "..."}}}, where `how` is an exit code with an error line
+(3, 4, 1), "full" (disk full), "kill" (dies by SIGKILL), "mute" (leaves no record), "invalid" or "degraded"
+(verdicts). A file named by "once" makes it fail only once.
 """
 
 import json
@@ -47,7 +47,7 @@ def main() -> int:
         print(json.dumps(FACTS | SETTINGS.get("facts", {})))
         return 0
     if command == "bpf":
-        # Of objects, NAME=PATH.
+        # For objects, NAME=PATH.
         asked = [what.partition("=")[0] for what in sys.argv[3::2]]
         refused = SETTINGS.get("bpf") or {}
         results = [{"what": what, "ok": what not in refused, **refused.get(what, {})} for what in asked]
@@ -114,7 +114,7 @@ def run(cell: dict[str, Any], out: Path, how: object, files: str | None) -> int:
         "files": files,
     }
     (partial / "half-written").unlink()
-    # The ends of a Parquet file: a record without one is a torn one.
+    # The ends of a Parquet file: a record without one is torn.
     (partial / "packets.parquet").write_bytes(b"PAR1" + bytes(4) + b"PAR1")
     (partial / "run.json").write_text(json.dumps(document))
     partial.rename(out)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A stand-in for `narrows-agent side` that speaks its protocol and fails on demand.
 
-$FAKE_SIDE is how: "well", "error" (after its plan), "late error" (a second later), "dies", "mute" (only takes
-orders), "silent end" (ends without `done`), "babbles" (a line without end), "raves" (events that make no
-sense). What it was told goes to the file $FAKE_SIDE_LOG.
+$FAKE_SIDE is its behaviour: "well", "error" (after its plan), "late error" (a second later), "dies", "mute"
+(only reads commands), "silent end" (ends without `done`), "babbles" (a line without end), "raves"
+(nonsensical events). It writes the commands that it receives to the file $FAKE_SIDE_LOG.
 """
 
 import json
@@ -23,7 +23,7 @@ def main() -> int:
     assert sys.argv[1:] == ["side", "--plan", "-"], sys.argv
     plan = json.loads(sys.stdin.readline())
     told = [plan]
-    # That it has been told something is known before its end.
+    # The log shows a received command before the side ends.
     log.write_text(json.dumps(told))
     print("a complaint", file=sys.stderr)
     if how.endswith("error"):

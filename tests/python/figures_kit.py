@@ -1,7 +1,7 @@
-"""Campaigns for tests of figures, and what is wrong with a figure that was drawn.
+"""Campaigns for tests of figures, and the flaws of a drawn figure.
 
-The campaigns are planned from scenarios, simulated, measured and stored by the code that does so for every
-campaign. `problems` looks at a figure as a reader does: it knows nothing of how the figure was made.
+The campaigns are planned from scenarios, simulated, measured and stored by the same code as every campaign.
+`problems` examines a figure from the reader's point of view, without knowing how it was made.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ matrix:
 duration: 3 s
 """
 
-#: Texts may touch: their extents have room above and below the letters.
+#: Texts may touch: their extents include space above and below the letters.
 TOUCH_MM = 0.3
-#: Points may lie on the frame, as far as numbers are exact.
+#: Points may lie on the frame, up to rounding.
 SLACK = 1e-6
 
 
 def write_matrix(folder: Path, schemes: int, droptail: int, delays: int, runs: int = 1) -> Path:
-    """A campaign of so many schemes and combinations."""
+    """A campaign of this many schemes and combinations."""
     text = MATRIX.format(
         schemes=", ".join(SCHEMES[:schemes]),
         droptail=", ".join(DROPTAIL[:droptail]),
@@ -102,13 +102,13 @@ def _simulated(folder: Path, text: str) -> Path:
     file = folder.parent / f"{folder.name}.yaml"
     file.write_text(text)
     done = narrows("run", file, "-o", folder, "--no-report")
-    # Some runs may be invalid: short flows of which nothing arrived.
+    # Some runs may be invalid: short flows without any arrival.
     assert done.exit_code in (0, 6), done.exception
     return folder
 
 
 def problems(figure: Figure) -> list[str]:
-    """What a reader would miss: data outside of axes, text outside of the page, texts over each other."""
+    """Flaws that a reader would notice: data outside axes, text outside the page, overlapping texts."""
     with _drawn_texts() as texts:
         figure.canvas.draw()
     return [*_cut_data(figure), *_bad_texts(figure, texts)]
@@ -116,7 +116,7 @@ def problems(figure: Figure) -> list[str]:
 
 @contextmanager
 def _drawn_texts() -> Iterator[list[Text]]:
-    """The texts that are really drawn meanwhile; Matplotlib keeps others, as of ticks out of view."""
+    """The texts that are actually drawn; Matplotlib also keeps others, such as ticks out of view."""
     found: list[Text] = []
     original: Callable[..., Any] = Text.draw
 
@@ -185,7 +185,7 @@ def _along(axes: Axes, which: str, values: Any) -> Any:
 
 
 def _points(axes: Axes) -> Iterator[tuple[str, Any]]:
-    """The data of everything that is drawn in the coordinates of axes."""
+    """The data of everything drawn in the coordinates of axes."""
     data = axes.transData
     for line in axes.lines:
         if line.get_transform() == data and line.get_visible():
@@ -202,7 +202,7 @@ def _points(axes: Axes) -> Iterator[tuple[str, Any]]:
 
 
 def _closing(path: Any) -> int | None:
-    """Paths end with a point of no meaning where they are closed."""
+    """A closed path ends with a meaningless point."""
     codes = path.codes
     return -1 if codes is not None and len(codes) and codes[-1] == path.CLOSEPOLY else None
 
@@ -221,7 +221,7 @@ def _points_of(one: Collection, data: Any) -> Iterator[tuple[str, Any]]:
 
 
 def same_looks(figure: Figure) -> list[str]:
-    """Pairs of entries of the legend that no reader can tell apart."""
+    """Pairs of entries of the legend that a reader cannot distinguish."""
     looks: dict[tuple[Any, ...], str] = {}
     pairs = []
     for legend in figure.legends:

@@ -1,5 +1,5 @@
-"""Runs many commands, each in a process forked from one that has imported them already: a fraction of what
-starting them costs. None is waited for longer than the limit."""
+"""Runs many commands, each in a process forked from one that has already imported them, at a fraction of
+their start-up cost. Each has a time limit."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Seconds that a command may take on a busy machine, where refusing takes milliseconds.
+#: Time limit of a command in seconds on a busy machine, where refusing takes milliseconds.
 LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
     words: list[str]
-    #: Its exit code; None if it was ended because it did not end.
+    #: Its exit code; None if it was killed because it did not end.
     code: int | None
     output: str
 

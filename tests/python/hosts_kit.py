@@ -1,10 +1,10 @@
-"""For the tests of other hosts: three network namespaces in a row, and an sshd in the last one.
+"""Support for tests of other hosts: three network namespaces in a row, and an sshd in the last one.
 
     here 10.77.1.1 ---- router ---- 10.77.2.1 there
 
-Both outer ones share files and users with the machine, but for /run/narrows, where agents keep what concerns
-a whole machine; and nothing of its network. They have no names; they are gone with the processes that hold
-them, which end with this one.
+Both outer ones share files and users with the machine, except /run/narrows, where agents keep system-wide
+state, and except its network. They have no names, and vanish with the processes that hold them, which end
+with this one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from shell_kit import needs
 
 HERE, THERE = "10.77.1.1", "10.77.2.1"
 HERE_6, THERE_6 = "fd77:1::1", "fd77:2::1"
-#: Its name in the configuration of ssh.
+#: Its name in the ssh configuration.
 NAME = "there"
 #: The same host, reached through itself as a jump host.
 BEHIND = "behind"
@@ -77,7 +77,7 @@ def namespace() -> Iterator[Namespace]:
 
 @dataclass
 class Hosts:
-    """Both hosts and what is between them."""
+    """Both hosts and the network between them."""
 
     here: Namespace
     router: Namespace
@@ -88,8 +88,7 @@ class Hosts:
     rules: list[str] = field(default_factory=list)
 
     def near(self, *before: str) -> Location:
-        """The near end as a place, without ssh; `before` stands before the agent, such as `env
-        NAME=VALUE`."""
+        """The near end as a location, without ssh; `before` precedes the agent, such as `env NAME=VALUE`."""
         return Location("near", [*self.here.enter, *before, str(self.agent)], ROOT)
 
     def far(self, *before: str) -> Location:
@@ -102,7 +101,7 @@ class Hosts:
         return self.folder / "ssh_config"
 
     def ssh_words(self, *options: str) -> list[str]:
-        """The ssh program, as it is used in the near namespace."""
+        """The ssh program in the near namespace."""
         return [*self.here.enter, "ssh", "-F", str(self.configuration), *options]
 
     def ssh(self, *options: str, name: str = NAME) -> Ssh:
@@ -119,14 +118,14 @@ class Hosts:
         before: tuple[str, ...] = (),
         program: tuple[str, ...] = (sys.executable, "-m", "narrows"),
     ) -> list[str]:
-        """The command line in the near namespace, perhaps with another program before it."""
+        """The command line in the near namespace, optionally preceded by another program."""
         return [
             *(*self.here.enter, *before, *program, command, *words),
             *("--remote-folder", str(self.remote_folder), "--ssh", f"ssh -F {self.configuration}"),
         ]
 
     def environment(self) -> dict[str, str]:
-        """Nothing is written outside of our folder."""
+        """Nothing is written outside our folder."""
         return {**os.environ, "TMPDIR": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder)}
 
     def narrows(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -137,7 +136,7 @@ class Hosts:
 
     @contextlib.contextmanager
     def blocked(self, *rules: str) -> Iterator[None]:
-        """The router drops what matches a rule of routing, without a word."""
+        """Makes the router silently drop packets that match a rule."""
         for rule in rules:
             self.router.do(f"ip rule add {rule} blackhole")
         try:
@@ -165,7 +164,7 @@ def hosts(folder: Path) -> Iterator[Hosts]:
         for end, name, number in ((here, "near", 1), (there, "far", 2)):
             end.do(
                 f"ip link add eth0 type veth peer name {name} netns {router.holder.pid}",
-                # No addresses by itself, which would come some seconds later.
+                # No automatic addresses, which would appear some seconds later.
                 "ip link set eth0 addrgenmode none",
                 f"ip address add 10.77.{number}.1/24 dev eth0",
                 f"ip address add fd77:{number}::1/64 dev eth0 nodad",
@@ -192,8 +191,8 @@ def hosts(folder: Path) -> Iterator[Hosts]:
 
 
 def _login(made: Hosts) -> None:
-    """Logs in with an empty home there, whose start file prints a greeting: those of this machine's user
-    may do anything, such as wait for a lock that a killed test has left behind."""
+    """Logs in with an empty home there, whose start file prints a greeting: the real user's start files may
+    do anything, such as wait for a lock that a killed test has left behind."""
     home = made.folder / "far" / "home"
     home.mkdir(parents=True)
     (home / ".bashrc").write_text("printf 'welcome to narrows-begin '\n")
@@ -213,7 +212,7 @@ def _keys(made: Hosts) -> None:
     shutil.copy(made.folder / "user_key.pub", made.folder / "authorized_keys")
     key = (made.folder / "host_key.pub").read_text()
     (made.folder / "known_hosts").write_text(f"{THERE} {key}")
-    # A configuration that looks away from host keys.
+    # A configuration that ignores host keys.
     made.configuration.write_text(
         f"""Host {BEHIND}
     ProxyJump {NAME}

@@ -1,4 +1,4 @@
-"""A small family of experiments, made of files alone, for tests of laboratories."""
+"""A small family of experiments, made of files only, for tests of laboratories."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands between us and an agent, and puts other words in place of one line of its answers.
+"""Sits between us and an agent, and replaces one line of its answers.
 
 lying_agent.py NUMBER WORDS AGENT ARGUMENTS...
 """

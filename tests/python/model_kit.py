@@ -1,4 +1,4 @@
-"""Published models in small, made here: rule tables as Remy writes them, checkpoints as TensorFlow does."""
+"""Small synthetic models in published formats: rule tables in Remy's format, checkpoints in TensorFlow's."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from narrows.models.checkpoint import crc32c, mask_checksum
 from narrows.models.format import Array, write
 
-#: The end of every signal.
+#: The upper end of every signal.
 END = 163_840.0
 
 
 def varint(value: int) -> bytes:
-    """A number of variable length."""
+    """A variable-length number."""
     found = b""
     while value >= 0x80:
         found, value = found + bytes([value & 0x7F | 0x80]), value >> 7
@@ -32,7 +32,7 @@ def double(number: int, value: float) -> bytes:
 
 
 def box(number: int, lower: list[float], upper: list[float]) -> bytes:
-    """A domain of so many signals as there are bounds."""
+    """A domain with as many signals as bounds."""
     points = (b"".join(double(21 + k, value) for k, value in enumerate(point)) for point in (lower, upper))
     return field(number, b"".join(field(11 + k, point) for k, point in enumerate(points)))
 
@@ -50,7 +50,7 @@ def table(signals: int) -> bytes:
     middle = [*high[:2], 2.0, *high[3:]]
     tree = field(2, leaf(low, middle, 7, 0.5, 0.25))
     tree += field(2, box(1, low, high) + leaf([0.0, 0.0, 2.0, *low[3:]], high, -3, 1.0, 1.5))
-    # Settings of the optimiser, which nobody needs.
+    # Settings of the optimiser, which the importer ignores.
     return box(1, low, high) + tree + field(5, field(51, double(41, 0.0)))
 
 
@@ -73,7 +73,7 @@ optimizer { window_increment { min_value: 0 max_value: 256 } }
 
 
 def tensors(inputs: int, units: int, layers: int) -> dict[str, Array]:
-    """A network under the names that TensorFlow gives its parts, every number another."""
+    """A network with TensorFlow's names for its parts; all numbers differ."""
     chance = np.random.default_rng(inputs * 100 + layers)
     shapes: dict[str, tuple[int, ...]] = {
         "cnt": (),
@@ -88,7 +88,7 @@ def tensors(inputs: int, units: int, layers: int) -> dict[str, Array]:
 
 
 def _block(pairs: list[tuple[bytes, bytes]]) -> bytes:
-    """Keys share what they can with the one before; a single restart at the beginning."""
+    """Keys share a prefix with the previous one; there is a single restart at the beginning."""
     content, before = b"", b""
     for key, value in pairs:
         shared = 0
@@ -100,7 +100,7 @@ def _block(pairs: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def checkpoint(folder: Path, parts: dict[str, Array], prefix: str = "global/", blocks: int = 2) -> Path:
-    """Writes a checkpoint called `model` and gives its index."""
+    """Writes a checkpoint named `model` and returns its index."""
     folder.mkdir(parents=True, exist_ok=True)
     data, entries = b"", [(b"", varint(1 << 3) + varint(1))]
     for name in sorted(parts):
@@ -131,7 +131,7 @@ def checkpoint(folder: Path, parts: dict[str, Array], prefix: str = "global/", b
 
 
 def small_network() -> bytes:
-    """A model file for Indigo that keeps its window: all scores are the same but that of "hold"."""
+    """A model file for Indigo that keeps its window: all scores are equal except that of "hold"."""
     units = 2
     return write(
         "indigo",

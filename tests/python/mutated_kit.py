@@ -1,8 +1,8 @@
-"""Shipped scenarios, changed as tired people and broken tools change them, and given to the program in
-processes that may take 20 s of a processor and 1 GB each.
+"""Shipped scenarios with typical human and tool errors, given to the program in processes limited to 20 s of
+processor time and 1 GB each.
 
-`python mutated_kit.py plan|run SEED COUNT` prints one line of JSON for each that did not end as it must, and
-at last how often it ended in which way.
+`python mutated_kit.py plan|run SEED COUNT` prints a line of JSON for each unacceptable end, and finally the
+number of ends of each kind.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-#: Those of which two seconds are a whole run.
+#: Scenarios for which two seconds are a whole run.
 SHORT = [
     path
     for path in SCENARIOS
     if path.parent.name in ("aqm", "bbr", "cellular", "geni", "pantheon", "parking-lot")
 ]
-#: All well, or one sentence about the scenario, the machine, an expectation or a cell.
+#: Acceptable ends: success, or one sentence about the scenario, the machine, an expectation or a cell.
 GOOD = {0, 3, 4, 5, 6}
 MOST_BYTES = 1 << 30
 MOST_CPU_S = 20
-#: Only what hangs without using a processor meets this, however busy the machine is.
+#: Only a process that hangs without using a processor reaches this limit, however busy the machine is.
 MOST_S = 300
 LOOK_S = 0.005
 
@@ -91,7 +91,7 @@ def _indent(lines: list[str], dice: random.Random) -> None:
 
 
 def _swap(lines: list[str], dice: random.Random) -> None:
-    """The values of two keys are exchanged."""
+    """Exchanges the values of two keys."""
     keyed = [index for index, line in enumerate(lines) if ": " in line]
     if len(keyed) >= 2:
         one, two = dice.sample(keyed, 2)
@@ -100,7 +100,7 @@ def _swap(lines: list[str], dice: random.Random) -> None:
 
 
 def _within(pattern: str, new: Callable[[random.Random], str]) -> Change:
-    """Puts something else in the place of one match, comments and title apart."""
+    """Replaces one match, except in comments and the title."""
 
     def change(lines: list[str], dice: random.Random) -> None:
         found = [
@@ -126,7 +126,7 @@ def _value(dice: random.Random) -> str:
 
 
 def _other(lines: list[str], dice: random.Random) -> None:
-    """A section of another scenario."""
+    """Inserts a section of another scenario."""
     blocks = re.split(r"(?m)^(?=\w)", dice.choice(SCENARIOS).read_text())
     lines.extend(dice.choice(blocks).splitlines())
 
@@ -138,7 +138,7 @@ def _deep(lines: list[str], dice: random.Random) -> None:
 
 
 def _laughs(lines: list[str], dice: random.Random) -> None:
-    """Aliases of aliases: a short text of endless content."""
+    """Adds aliases of aliases: a short text with endless content."""
     lines.append("a0: &a0 [x, x, x, x, x, x, x, x, x]")
     for level in range(1, dice.choice([2, 9, 30])):
         lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]")
@@ -150,7 +150,7 @@ def _long(lines: list[str], dice: random.Random) -> None:
 
 
 def _many(lines: list[str], dice: random.Random) -> None:
-    """One line of a list, very often."""
+    """Repeats one line of a list very often."""
     listed = [index for index, line in enumerate(lines) if line.lstrip().startswith("- ")]
     if listed:
         at = dice.choice(listed)
@@ -177,7 +177,7 @@ _KEY = _within(
 )
 _VALUE = _within(r"(?<=: )\S.*$", _value)
 _SCALED = _within(r"(?<![\w.])\d+(\.\d+)?(?= )", lambda dice: str(round(10 ** dice.uniform(0, 5))))
-#: What leaves most scenarios valid comes more often: the rest ends where the text is read.
+#: Mutations that leave most scenarios valid are more frequent: the others end in the parser.
 MILD: list[Change] = [_NUMBER, _UNIT, _WORD, *[_SCALED] * 9]
 WILD: list[Change] = [
     *MILD, _swap, _delete, _double, _indent, _KEY, _VALUE, _other, _deep, _laughs, _long, _many, _bytes, _cut,
@@ -202,7 +202,7 @@ def arguments(task: str, file: Path, out: Path) -> list[str]:
 
 
 def ended(task: str, text: str, folder: Path) -> tuple[int, int, str]:
-    """How the program ends: its exit code, the most memory of one of its processes, and what it said."""
+    """The end of the program: its exit code, the peak memory of one of its processes, and its message."""
     file, said = folder / "scenario.yaml", folder / "said"
     # Half of a surrogate pair is not text.
     file.write_bytes(text.encode("utf-8", "replace"))
@@ -214,7 +214,7 @@ def ended(task: str, text: str, folder: Path) -> tuple[int, int, str]:
         done, status, usage = os.wait4(child, os.WNOHANG)
         if done:
             break
-        # Looks and not time: a machine that pauses has not made the program hang.
+        # The number of checks, not time: a pause of the machine does not count as a hang of the program.
         looks += 1
         if looks > MOST_S / LOOK_S:
             os.killpg(child, signal.SIGKILL)
@@ -224,12 +224,12 @@ def ended(task: str, text: str, folder: Path) -> tuple[int, int, str]:
 
 
 def _be(argv: list[str], said: Path) -> None:
-    """What the child does: the program, with standard error in a file, under limits."""
+    """The child: the program, with standard error in a file, under limits."""
     code = 70
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S + 5))
-        # Far beyond what is allowed: addresses are not memory, and the machine must live on.
+        # Far beyond the allowed memory: address space is not memory, and the machine must survive.
         resource.setrlimit(resource.RLIMIT_AS, (8 * MOST_BYTES, 8 * MOST_BYTES))
         with said.open("wb") as errors, Path(os.devnull).open("r+b") as null:
             os.dup2(null.fileno(), 0)
@@ -252,7 +252,7 @@ def _be(argv: list[str], said: Path) -> None:
 
 
 def fault(code: int, most: int, said: str) -> str | None:
-    """What is wrong with an end."""
+    """The fault of an end; empty if it is acceptable."""
     if code not in GOOD:
         return f"exit code {code}"
     if most > MOST_BYTES:
@@ -270,7 +270,7 @@ def fault(code: int, most: int, said: str) -> str | None:
 def main() -> None:
     """Tries scenarios; the last line counts the exit codes."""
     task, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    # Once, so that each child has it.
+    # Imported once, so that each child has it.
     import narrows.campaign.run
     import narrows.cli
     import narrows.scenario  # noqa: F401

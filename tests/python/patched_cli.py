@@ -1,6 +1,6 @@
-"""The program `narrows` with a fixed registry and made-up measurements, for tests with the fake agent.
+"""The program `narrows` with a fixed registry and synthetic measurements, for tests with the fake agent.
 
-Run as a program, so that tests can send it signals and kill it.
+It runs as a program, so that tests can send it signals and kill it.
 """
 
 from __future__ import annotations

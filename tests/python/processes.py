@@ -1,5 +1,5 @@
-"""Processes that tests start. None may keep the tests waiting for ever: what takes too long is described
-(what each of its threads waits for, what it has printed), ended with its descendants, and fails the test."""
+"""Processes that tests start. None may block the tests forever: a process that takes too long is described
+(the state of each thread, its output), ended with its descendants, and fails the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-#: What a process may take to vanish when it was killed.
+#: Time for a killed process to vanish.
 _DEATH_S = 20.0
 
 
@@ -25,9 +25,9 @@ def run(
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end with `text` as its input, and gives what it has printed.
+    """Runs a program to its end with `text` as its input, and returns its output.
 
-    Its output goes to files: the end of a pipe would be waited for as long as any descendant holds it open.
+    Its output goes to files: with a pipe, the end would only come once no descendant holds it open.
     """
     with (
         tempfile.TemporaryFile() as given,
@@ -56,7 +56,7 @@ def run(
 
 
 def finish(process: subprocess.Popen[str], seconds: float = 60) -> tuple[str, str]:
-    """Waits for a process with pipes, and gives what it has printed."""
+    """Waits for a process with pipes, and returns its output."""
     try:
         return process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as late:
@@ -69,7 +69,7 @@ def finish(process: subprocess.Popen[str], seconds: float = 60) -> tuple[str, st
 
 
 def end(process: subprocess.Popen[Any]) -> str:
-    """Kills a process with all its descendants if it still runs; tells what they were doing."""
+    """Kills a process with all its descendants if it still runs; describes what they were doing."""
     if process.poll() is not None:
         return ""
     pids = [process.pid, *family(process.pid)]
@@ -80,7 +80,7 @@ def end(process: subprocess.Popen[Any]) -> str:
     try:
         process.wait(_DEATH_S)
     except subprocess.TimeoutExpired:
-        # Nothing that we can do: it is stuck inside of the kernel.
+        # Nothing can be done: it is stuck inside the kernel.
         raise AssertionError(
             f"{_words(process.args)} does not even end when it is killed\n"
             f"before:\n{state}afterwards:\n{describe(pids)}"
@@ -101,7 +101,7 @@ def _content(file: IO[bytes]) -> str:
 
 
 def eventually(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Waits until something holds."""
+    """Waits until a condition holds."""
     limit = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < limit, f"never: {what}"
@@ -121,7 +121,7 @@ def family(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs (one that only waits to be noticed does not)."""
+    """True if a process runs (a zombie does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (OSError, IndexError):
@@ -129,7 +129,7 @@ def is_alive(pid: int) -> bool:
 
 
 def describe(pids: Sequence[int]) -> str:
-    """What each thread of some processes does: its state, and where in the kernel it waits."""
+    """The state of each thread of some processes, and where in the kernel it waits."""
     return "".join(_description(pid) for pid in pids)
 
 

@@ -1,4 +1,4 @@
-"""Programs that tests build for themselves, once for all of them."""
+"""Programs that tests build themselves, once for all tests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from narrows.scenario.programs import store
 from narrows.scenario.programs.recipe import FOLDER_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-#: Where `.ci/programs` builds them, too.
+#: `.ci/programs` builds them here, too.
 FOLDER = Path(os.environ.get(FOLDER_VARIABLE, ROOT / "build" / "programs"))
 
 
 def need(*names: str) -> dict[str, str]:
-    """The environment in which shipped programs are built; skips the test where one can't be."""
+    """The environment in which shipped programs are built; skips the test if one can't be built."""
     for name in names:
         program = store.load(ROOT / "programs" / f"{name}.yaml")
         patch = pytest.MonkeyPatch()
@@ -29,7 +29,7 @@ def need(*names: str) -> dict[str, str]:
         except UnavailableError as error:
             pytest.skip(str(error))
         except NarrowsError as error:
-            # Debian's compilers may be older than what the libraries ask for.
+            # Debian's compilers may be older than the libraries require.
             if "requires" not in str(error) and "newer" not in str(error):
                 raise
             pytest.skip(str(error))
@@ -39,7 +39,7 @@ def need(*names: str) -> dict[str, str]:
 
 
 def fake_tool(folder: Path, name: str, script: str) -> Path:
-    """A folder for PATH in which a tool is a script of the shell, beside what such scripts need."""
+    """A folder for PATH in which a tool is a shell script, beside the programs that such scripts need."""
     folder.mkdir(exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")

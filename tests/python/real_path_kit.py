@@ -1,5 +1,5 @@
-"""For the tests of campaigns between two hosts: a campaign in a folder, what belongs to it on both machines,
-and what both are like when it is gone."""
+"""Support for tests of campaigns between two hosts: a campaign in a folder, its processes on both machines,
+and the state of both when it is gone."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from narrows.campaign import store
 from narrows.errors import NarrowsError
 from processes import eventually
 
-#: A setting that campaigns raise here in place of the largest buffers of sockets: those are the machine's,
-#: and namespaces can only read them. This one each namespace has for itself, and nothing here depends on it.
+#: A setting that campaigns raise here in place of the socket buffer limits: those belong to the machine, and
+#: namespaces can only read them. Each namespace has this one for itself, and nothing here depends on it.
 SETTING, RAISED = "net.ipv4.conf.all.rp_filter", 2
-#: The command line with this setting to be prepared.
+#: The command line that prepares this setting.
 PREPARING = f"""
 from narrows.cli import main
 from narrows.hosts import sysctls
 sysctls.LEAST = {{{SETTING!r}: {RAISED}}}
 main()
 """
-#: The name in the kernel of the BPF program that campaigns of these tests load, and of any. Other tests load
-#: some at the same time, and the kernel's lists of congestion controls are the same in all namespaces.
+#: The kernel's name of the BPF program that campaigns of these tests load, and of any. Other tests load some
+#: at the same time, and the kernel's lists of congestion controls are the same in all namespaces.
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 LOADED, ANY_LOADED = r" nw_westwood\S*", r" nw_\S+"
-#: Everything about a host's network that somebody may have changed, and namespaces that have names.
+#: Everything about a host's network that might have changed, and named namespaces.
 FOOTPRINT = """
 ip -brief link; ip address; ip rule; ip -6 rule; ip route show table all; ip -6 route show table all
 ip netns list; grep nsfs /proc/self/mountinfo
@@ -43,7 +43,7 @@ find /proc/sys/net -type f -perm -u=r -exec grep -H . {} + 2>/dev/null | sort
 
 
 class Lab:
-    """A campaign in a folder; `before` is what it is started by."""
+    """A campaign in a folder; `before` precedes its command."""
 
     def __init__(self, pair: Hosts, folder: Path, scenario: str, before: tuple[str, ...] = ()) -> None:
         self.pair = pair
@@ -63,7 +63,7 @@ class Lab:
         return done
 
     def start(self, *more: str, **options: Any) -> subprocess.Popen[str]:
-        """The campaign as a process that somebody will disturb; `options` are those of Popen."""
+        """Starts the campaign as a process to be disturbed; `options` are those of Popen."""
         return subprocess.Popen(
             self.words(*more),
             env=self.pair.environment(),
@@ -77,7 +77,7 @@ class Lab:
 
     @property
     def campaign(self) -> dict[str, Any]:
-        # While it runs, a part of it is in its journal.
+        # While it runs, part of its state is in its journal.
         return store.read_document(self.out)
 
     def states(self) -> list[str]:
@@ -90,7 +90,7 @@ class Lab:
         return document
 
     def finished_files(self) -> dict[str, str]:
-        """The files of finished cells, each with what is in it."""
+        """The files of finished cells, each with its content."""
         # A cell gets its name when it is complete.
         cells = [path.parent for path in self.out.glob("cells/[!.]*/run.json")]
         files = [file for cell in cells for file in cell.rglob("*") if file.is_file()]
@@ -99,11 +99,11 @@ class Lab:
     # -- its processes -----------------------------------------------------------------------------
 
     def processes(self) -> list[tuple[int, list[str]]]:
-        """All that were started by it, here and there, with their words."""
+        """All processes that it has started, here and there, with their command lines."""
         return list(_marked(str(self.pair.folder)))
 
     def agents(self, command: str = "") -> list[int]:
-        """Agents here and there that do something, or anything."""
+        """Agents here and there that run a command, or any."""
         return [
             pid
             for pid, words in self.processes()
@@ -111,7 +111,7 @@ class Lab:
         ]
 
     def agents_at(self, place: str) -> list[int]:
-        """Agents `here` or `there`, and what they have started."""
+        """Agents `here` or `there`, and their child processes."""
         agent = str(find_agent() if place == "here" else self.pair.remote_folder)
         return [pid for pid, words in self.processes() if words[0].startswith(agent)]
 
@@ -126,8 +126,9 @@ class Lab:
     # -- what is left ------------------------------------------------------------------------------
 
     def nothing_is_left(self, before: list[str], folders: bool = True) -> None:
-        """Both machines are as they were; waits for what ends by itself: an ssh whose path was cut notices it
-        after 15 s (three probes). Without `folders`, those of runs may still be there."""
+        """Checks that both machines are in their former state; waits for processes that end by themselves: an
+        ssh whose path was cut notices it after 15 s (three probes). Without `folders`, folders of runs may
+        still exist."""
         left: list[str] = []
 
         def none() -> bool:
@@ -146,20 +147,20 @@ class Lab:
 
 
 def _marked(mark: str) -> Iterator[tuple[int, list[str]]]:
-    """Processes that have a word in their environment: all that come from one of `Hosts.environment`, and all
-    of its sshd's sessions, whatever they have become."""
+    """Processes with a word in their environment: all descendants of one from `Hosts.environment`, including
+    all sshd sessions."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark.encode() in (process / "environ").read_bytes():
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                # Nothing is left of one that has ended and was not waited for yet.
+                # A zombie has no environment left.
                 if words != [""]:
                     yield int(process.name), words
 
 
 def footprint(pair: Hosts) -> list[str]:
-    """What both machines are like, but for BPF programs that are loaded. (A namespace without a name is gone
-    with its processes.)"""
+    """The state of both machines, without loaded BPF programs. (A namespace without a name vanishes with its
+    processes.)"""
     found = []
     for name, end in (("here", pair.here), ("there", pair.there)):
         lines = processes.run([*end.enter, "sh", "-c", FOOTPRINT]).stdout.splitlines()
@@ -175,7 +176,7 @@ def _difference(before: list[str], after: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def slow(pair: Hosts) -> Iterator[None]:
-    """20 Mbit/s in both directions, by the kernel's own shaper: processors shall not be the bottleneck."""
+    """20 Mbit/s in both directions, by the kernel's shaper: processors must not be the bottleneck."""
     for device in ("near", "far"):
         pair.router.do(f"tc qdisc add dev {device} root tbf rate 20mbit burst 10k limit 500k")
     try:

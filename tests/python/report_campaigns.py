@@ -1,8 +1,8 @@
-"""Campaign folders for tests of the report: real records from the simulator, with the outcomes a test wants.
+"""Campaign folders for tests of the report: real records from the simulator, with chosen outcomes.
 
-The records are simulated by the core and measured by the code that measures every campaign. Afterwards
-`run.json` may be given another verdict, a scheme's name or a host, as if it had been emulated: what the
-report shows of these is what a test chose, and all numbers are those of the packets.
+The core simulates the records, and the usual code measures them. Afterwards `run.json` may get another
+verdict, scheme name or host, as if it had been emulated: the test chooses these, and all numbers follow from
+the packets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TIMES = ("2026-11-21T10:15:00.123Z", "2026-11-21T10:15:10.456Z")
 
 @dataclass
 class Spec:
-    """One cell to be made; `runs_as` are the schemes that are really simulated, one per flow."""
+    """One cell to be made; `runs_as` are the schemes that are actually simulated, one per flow."""
 
     scheme: str
     run: int = 1
@@ -80,7 +80,7 @@ def network(rate: int = RATE, queue_bytes: int = QUEUE_BYTES) -> dict[str, Any]:
 def cell_input(
     spec: Spec, duration_s: float, path: dict[str, Any], interval_s: float = 1.0
 ) -> dict[str, Any]:
-    """The cell as the simulator gets it."""
+    """The cell in the simulator's format."""
     end = int(duration_s * 1e9)
     flows = [
         {
@@ -112,7 +112,7 @@ def cell_input(
 
 
 def _as_emulated(record: dict[str, Any], spec: Spec) -> None:
-    """Turns a simulated run.json into what the test wants to see."""
+    """Turns a simulated run.json into the form that the test needs."""
     record.update(plane="emulate", host=HOST, started_at=TIMES[0], ended_at=TIMES[1], verdict=spec.verdict)
     record["cell"]["where"] = "emulate"
     packets = {
@@ -162,7 +162,7 @@ def write_campaign(
     simulated: bool = False,
     shape: Callable[[dict[str, Any], Spec], None] = _as_emulated,
 ) -> Path:
-    """A campaign folder with the given cells; `shape` makes of run.json what a test wants."""
+    """A campaign folder with the given cells; `shape` edits run.json for the test."""
     path = path or network()
     (folder / "cells").mkdir(parents=True)
     records: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Rows and metrics of results, as tests make them up."""
+"""Synthetic rows and metrics of results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from narrows.documents.results import Metric, Row
 
 
 def made_row(scheme: str, metrics: dict[str, float | None], **members: Any) -> Row:
-    """The row of all flows of a run, which counts."""
+    """A row of all flows of a valid run."""
     whole: dict[str, Any] = {
         "scenario": "made-up", "plane": "simulate", "base": scheme, "scheme": scheme, "run": 1, "seed": 1,
         "duration_ns": None, "number": None, "flow_scheme": scheme, "verdict": "ok", "cell": f"{scheme}-r1",

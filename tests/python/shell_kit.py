@@ -1,4 +1,4 @@
-"""For the tests of `narrows shell`: starting it as root or as somebody else, and services outside."""
+"""Support for tests of `narrows shell`: starting it as root or as another user, and services outside."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from narrows.agent.location import find_agent, this_machine
 from narrows.shell import ShellOptions, plan
 from processes import eventually, is_alive
 
-#: A user without any rights here. No name belongs to the number, which must not matter.
+#: A user without any rights here. The number has no name, which must not matter.
 SOMEBODY = 54321
 #: The path of most tests.
 RATE, DELAY, QUEUE = "12 Mbit/s", "20 ms", "droptail 60 kB"
 OUTSIDE = "outside.narrows"
 PATH = ["--rate", RATE, "--delay", DELAY, "--queue", QUEUE]
-#: Its round-trip time. Nothing can be faster, and while nothing else waits only the serialisation of small
-#: packets, the kernel and a busy machine are added.
+#: Its round-trip time. Nothing can be faster, and without queueing only the serialisation of small packets,
+#: the kernel and a busy machine are added.
 RTT_S = 0.040
 MOST_RTT_S = 0.060
 
 
 def needs(*programs: str) -> None:
-    """Skips the test where a program is missing; continuous integration installs them all."""
+    """Skips the test if a program is missing; continuous integration installs all of them."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         pytest.skip(f"{' and '.join(missing)} not installed")
@@ -46,7 +46,7 @@ def needs(*programs: str) -> None:
 
 @functools.cache
 def refusal() -> str:
-    """Why this machine runs no shells; empty if it does."""
+    """Why this machine can't run shells; empty if it can."""
     facts = this_machine().doctor()
     for ability in (facts.namespaces, facts.packet_socket):
         if ability and not ability.ok:
@@ -56,7 +56,7 @@ def refusal() -> str:
 
 @dataclass
 class Outcome:
-    """How a shell ended."""
+    """The end of a shell."""
 
     code: int
     out: str
@@ -67,7 +67,7 @@ class Outcome:
 
 @dataclass
 class Shell:
-    """`narrows shell` as one user runs it."""
+    """`narrows shell` as run by one user."""
 
     prefix: list[str]
     folder: Path
@@ -109,9 +109,9 @@ class Shell:
             yield running
 
     def interpreter(self) -> str:
-        """A Python that the user may run: ours may lie where only root can go."""
+        """A Python that the user may run: ours may lie where only root has access."""
         for path in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
-            # The shell in between has no rights of root any more.
+            # The shell in between no longer has root's rights.
             tried = processes.run([*self.prefix, "sh", "-c", f"exec {path} -c pass"])
             if tried.returncode == 0:
                 return path
@@ -122,8 +122,8 @@ class Shell:
         return self(options, self.interpreter(), "-c", text, *arguments, seconds=seconds)
 
     def inner(self, **wishes: Any) -> list[str]:
-        """The beginning of a command that starts a shell in a shell. (It is the agent's own, because our
-        Python may lie where only root can go.)"""
+        """The beginning of a command that starts a shell in a shell. (It uses the agent directly, because our
+        Python may lie where only root has access.)"""
         document, _ = plan(ShellOptions(quiet=True, **wishes))
         file = self.folder / f"{abs(hash(str(wishes)))}.json"
         file.write_text(json.dumps(document))
@@ -132,7 +132,7 @@ class Shell:
 
 @contextlib.contextmanager
 def folder_for_everybody() -> Iterator[Path]:
-    """A folder that is not inside of one that only root may enter, as those of pytest are."""
+    """A folder outside those that only root may enter, such as pytest's."""
     with tempfile.TemporaryDirectory(prefix="narrows-test-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         folder.chmod(0o755)
@@ -140,7 +140,7 @@ def folder_for_everybody() -> Iterator[Path]:
 
 
 def shell_of(who: str, folder: Path) -> Shell:
-    """The shell of root or of somebody else; of whoever runs the tests, if that is not root."""
+    """The shell of root or of another user; of the user who runs the tests, if that is not root."""
     if refusal():
         pytest.skip(refusal())
     if who == "root" and os.geteuid() != 0:
@@ -162,7 +162,7 @@ def shell_of(who: str, folder: Path) -> Shell:
 
 @contextlib.contextmanager
 def tcp_service(serve: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A service on the loopback of the machine; gives its port."""
+    """A service on the loopback of the machine; returns its port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def accept() -> None:
@@ -180,7 +180,7 @@ def tcp_service(serve: Callable[[socket.socket], None]) -> Iterator[int]:
 def udp_service(
     answer: Callable[[bytes], bytes], address: tuple[str, int] = ("127.0.0.1", 0)
 ) -> Iterator[int]:
-    """A service that answers datagrams; gives its port."""
+    """A service that answers datagrams; returns its port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(address)
         server.settimeout(0.1)
@@ -207,7 +207,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def web_server(folder: Path) -> Iterator[int]:
-    """A web server for a folder on the loopback of the machine; gives its port."""
+    """A web server for a folder on the loopback of the machine; returns its port."""
     handler = functools.partial(_Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -217,7 +217,7 @@ def web_server(folder: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def iperf_server() -> Iterator[int]:
-    """An iperf3 server on the loopback of the machine; gives its port."""
+    """An iperf3 server on the loopback of the machine; returns its port."""
     needs("iperf3")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -1,7 +1,7 @@
-"""Pages that everybody can read: axe-core finds nothing serious in a report and a site, light and dark, on a
-phone and on a desk.
+"""Accessible pages: axe-core finds nothing serious in a report and a site, light and dark, on a phone and on
+a desk.
 
-axe-core comes from npm into build/axe (`.ci/programs`); nothing of it is part of the product.
+`.ci/programs` fetches axe-core from npm into build/axe; it is not part of the product.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ READY = {
 
 
 def findings(browser: Browser) -> list[dict[str, Any]]:
-    """What axe-core finds in the page that is open."""
+    """The findings of axe-core in the open page."""
     browser.run(AXE.read_text(encoding="utf-8") + ";0")
     found: dict[str, Any] = json.loads(browser.run("axe.run().then((found) => JSON.stringify(found))"))
     assert len(found["passes"]) > 10, "the page was really looked at"

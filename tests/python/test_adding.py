@@ -1,4 +1,5 @@
-"""Adding a figure is one file: registry, report and numbers follow. (The core: tests/tests/all/adding.rs.)"""
+"""Adding a figure takes one file: registry, report and numbers follow. (For the core:
+tests/tests/all/adding.rs.)"""
 
 from __future__ import annotations
 

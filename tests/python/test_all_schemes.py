@@ -1,4 +1,5 @@
-"""The campaign of all schemes of the Pantheon reports: each runs, or is skipped with what is missing."""
+"""The campaign of all schemes of the Pantheon reports: each runs, or is skipped with the missing
+requirement."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ from narrows.scenario.files import stored_name
 from narrows.scenario.shipped import list_scenarios
 
 #: Long enough for every scheme to leave its start. A flow whose very first packet finds the queue full (Verus
-#: begins with one) waits a second until it tries again.
+#: begins with a single packet) waits a second before it tries again.
 TIME, INTERVAL = "5 s", "1 s"
 
 (SCENARIO,) = [one for one in list_scenarios() if one.name == "all-schemes"]
 
 
 def plan() -> Plan:
-    # FillP fills the queue so that nothing of a newcomer arrives within 5 s in 3 of 11 seeds, with noise of
-    # the hosts and without it; without it the scenario's seed is none of them.
+    # FillP fills the queue so that none of a newcomer's packets arrives within 5 s in 3 of 11 seeds, with
+    # noise of the hosts and without it; without it the scenario's seed is not among them.
     short = [
         Override("--time", "duration", TIME),
         Override("--set", "flows.interval", INTERVAL),
@@ -59,7 +60,7 @@ def test_three_flows_of_it_run(label: str, tmp_path: Path) -> None:
     rows = {row["flow"]: row["metrics"] for row in json.loads(_native.measure(out))["flows"]}
     assert len(run["flows"]) == 3
     for number in ("1", "2", "3"):
-        # The slowest of all is SCReAM with its 64 kbit/s at least.
+        # The slowest of all is SCReAM, with at least 64 kbit/s.
         assert rows[number]["throughput_bps"] > 50_000, rows[number]
     # The first second belongs to the first flow, and nothing is faster than the link.
     assert rows["all"]["throughput_bps"] < 12.01e6

@@ -1,4 +1,4 @@
-"""Answers of another host are checked before they are used: it may be broken, or lie."""
+"""Answers of another host are checked before use: the host may be broken, or lie."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def _copied(document: dict[str, Any], path: tuple[Any, ...]) -> tuple[dict[str, Any], Any]:
-    """A copy, and the part of it in which the last step of the path is."""
+    """A copy, and the part of it that contains the last step of the path."""
     made = copy.deepcopy(document)
     place: Any = made
     for key in path[:-1]:
@@ -81,7 +81,7 @@ def _without(document: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _use(theirs: Any) -> None:
-    """All that is done with what a host says of itself; it is understood, or refused in one line."""
+    """Performs everything that uses a host's facts: it must succeed, or refuse them in one line."""
     try:
         host = schema.read_answer("far", theirs, HostFacts)
     except UnavailableError as error:
@@ -193,7 +193,7 @@ def test_an_answer_without_end_is_not_waited_for(says: str, monkeypatch: pytest.
     begun = time.monotonic()
     with pytest.raises(UnavailableError, match="far: the agent does not answer any more"):
         sysctls.SysctlOverride(liar).__enter__()
-    # One that did not end with its pipes would be waited for ten seconds.
+    # A process that did not end with its pipes would block for ten seconds.
     assert time.monotonic() - begun < 8
 
 
@@ -214,5 +214,5 @@ def test_lines_come_whole_however_they_are_cut(pieces: list[bytes]) -> None:
 def test_with_an_honest_agent_in_its_place_the_examination_finds_the_way() -> None:
     honest = Location("far", [sys.executable, str(_LIAR), "-1", "", str(find_agent())], USER)
     way = path_probe.probe_path(here(), honest, "127.0.0.1", [39_471])
-    # One machine has the port only once.
+    # Only one machine has the port.
     assert way.we_may_listen == [39_471] and way.rtt_ns

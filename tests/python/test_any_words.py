@@ -1,6 +1,6 @@
-"""Names, titles, questions and labels over all of Unicode: what can be planned can be read again.
+"""Names, titles, questions and labels over all of Unicode: everything that can be planned can be read back.
 
-`NARROWS_SCENARIOS=10000 pytest tests/python/test_any_words.py` tries as many scenarios.
+`NARROWS_SCENARIOS=10000 pytest tests/python/test_any_words.py` tries that many scenarios.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from narrows.scenario.slugs import LONGEST, Slugs, slug_of
 from narrows.text import is_hidden
 
 SCENARIOS = int(os.environ.get("NARROWS_SCENARIOS", "200"))
-#: One scenario in so many is run as well.
+#: One scenario in this many is run as well.
 RUN = 50
-#: What has gone wrong somewhere, or may.
+#: Known and likely trouble makers.
 ODD = [
     *(
         "日本",
@@ -118,14 +118,14 @@ ANY_TEXT = st.one_of(
 
 
 def quoted(text: str) -> str:
-    """A text as a scalar of YAML, whatever it contains."""
+    """A text as a YAML scalar, whatever it contains."""
     plain = re.compile(r"[ !#-\[\]-~\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
     return '"' + "".join(x if plain.fullmatch(x) else f"\\U{ord(x):08x}" for x in text) + '"'
 
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> str:
-    """A scenario that takes some hundredths of a second, with any words wherever there can be some."""
+    """A scenario that takes some hundredths of a second, with arbitrary texts wherever a text is allowed."""
 
     def word() -> str:
         return quoted(draw(ANY_TEXT))
@@ -158,14 +158,14 @@ def any_number(examples: int) -> settings:
         derandomize=True,
         database=None,
         deadline=None,
-        # Shrinking runs campaigns for minutes.
+        # Shrinking would run campaigns for minutes.
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
 
 
 def words_of(document: dict[str, Any]) -> list[str]:
-    """The words that people read of a resolved scenario."""
+    """The texts for people in a resolved scenario."""
     values = [word for row in document["schemes"] for word in row.get("values", {})]
     return [
         document["question"],
@@ -202,7 +202,7 @@ def test_a_campaign_that_is_planned_can_be_read_again(text: str) -> None:
     assert all(word.strip() == word and not any(map(is_hidden, word)) for word in words_of(resolved))
 
 
-# Letters that fonts lack are drawn as boxes.
+# Letters that the fonts lack are drawn as boxes.
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.timeout(240 + SCENARIOS)
 @any_number(max(SCENARIOS // RUN, 4))

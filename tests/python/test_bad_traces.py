@@ -1,4 +1,4 @@
-"""Traces that make no sense are refused before anything runs, with file, line and key, by the real core."""
+"""Nonsensical traces are refused before anything runs, with file, line and key, by the real core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The test cases of the appendix of the BBR draft: each scenario in `scenarios/bbr` holds what it expects."""
+"""The test cases in the appendix of the BBR draft: each scenario in `scenarios/bbr` meets its
+expectations."""
 
 from __future__ import annotations
 

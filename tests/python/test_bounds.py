@@ -1,4 +1,4 @@
-"""What bounds flows: plans name it, simulations without it are refused, and memory has a limit."""
+"""The bounds of flows: plans name them, simulations without them are refused, and memory is limited."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HARDLY_MOVING = (
     "path: {forward: [{delay: 500 ns}], backward: [{delay: 500 ns}]}\n"
     "transport: {window: 1 MB, packet_size: 128 B, initial_window: 1000 packets}\nrecord: bins\n"
 )
-#: Slow start doubles what is under way every 20 ms, up to a million times.
+#: Slow start doubles the data in flight every 20 ms, up to a million times.
 GREEDY = (
     "path: {forward: [{rate: 10000 Gbit/s, queue: {unlimited: {}}}, {delay: 20 ms}]}\n"
     "transport: {initial_window: 1000 packets}\n"

@@ -1,4 +1,5 @@
-"""narrows calibrate: tables and maps, known paths found again, resuming, and tables that say little."""
+"""narrows calibrate: tables and maps, recovery of known paths, resuming, and tables with little
+information."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def written(folder: File, text: str, name: str = "table.csv") -> File:
 def synthetic(
     folder: File, path: Path, schemes: Sequence[str] = EIGHT, runs: int = 3, duration: str = "20 s"
 ) -> File:
-    """The table that our own simulator makes of a path, on seeds that no fit uses."""
+    """The table that our simulator makes of a path, with seeds that no fit uses."""
     work = Workload(tuple(schemes), 1, "0 s", duration)
     made = folder / "made"
     made.mkdir()
@@ -73,7 +74,7 @@ def calibrated(file: File, folder: File, *options: object) -> dict[str, Any]:
     return found
 
 
-# -- paths that are known ------------------------------------------------------------------------
+# -- known paths ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -93,14 +94,15 @@ def test_a_known_path_is_found_again(
     assert path["rate_bps"] == pytest.approx(rate, rel=0.03)
     assert path["delay_ns"] == pytest.approx(delay, rel=0.03)
     assert path["queue_packets"] == pytest.approx(queue, rel=0.1)
-    # Without loss there is no share of it to be right within.
+    # Without loss there is no relative error of it.
     assert path["loss_ratio"] == pytest.approx(loss, rel=0.2, abs=1e-4)
     assert found["errors"]["fresh_seeds"] < 0.06
     assert set(found["path"]["features"]) == set()
 
 
 def test_a_scheme_that_saw_another_rate_is_told(tmp_path: File) -> None:
-    """All on one path, and one at four fifths of its rate, as where capacity drifts between measurements."""
+    """All schemes on one path, and one of them at four fifths of its rate, as when capacity drifts between
+    measurements."""
     schemes = ("cubic", "reno", "vegas", "htcp", "bbr1")
     truth = Path(CONSTANT, {"rate": 4e6, "delay": 20e6, "queue": 30, "loss": 0.0})
     slower = Path(CONSTANT, {**truth.values, "rate": 3.2e6})
@@ -168,7 +170,7 @@ def test_a_calibration_that_is_killed_goes_on_and_ends_as_one_that_was_not(tmp_p
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     kept = log.read_bytes()
-    # The crash may have cut off a line.
+    # The crash may have cut a line off.
     log.write_bytes(kept + b'{"key": "torn')
     found = calibrated(file, folder, *options)
     assert log.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
@@ -190,7 +192,7 @@ def test_a_folder_belongs_to_one_calibration(tmp_path: File) -> None:
 
 
 def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
-    """The trace is scaled: measurements are of another hour than the recording."""
+    """The trace is scaled: measurements and recording are from different hours."""
     drive = tmp_path / "drive.csv"
     drive.write_text("time_s,rate_mbps\n0,1\n2,4\n3,0.5\n4,2.5\n6,0\n")
     truth = Path(
@@ -202,7 +204,7 @@ def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
     assert found["path"]["rate_bps"] == pytest.approx(3e6, rel=0.03)
     assert found["path"]["delay_ns"] == pytest.approx(20e6, rel=0.1)
     assert set(found["links"]) == {TRACE}
-    # The folder can go elsewhere: its scenario names the copy beside it.
+    # The folder can be moved: its scenario names the copy beside it.
     assert (tmp_path / "fit" / "drive.csv").read_bytes() == drive.read_bytes()
     drive.unlink()
     assert (
@@ -215,7 +217,7 @@ def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
     assert "there is no file" in sentence(refused)
 
 
-# -- little is known -----------------------------------------------------------------------------
+# -- little information --------------------------------------------------------------------------
 
 
 def test_one_scheme_has_a_path_and_nothing_to_leave_out(tmp_path: File) -> None:
@@ -229,7 +231,7 @@ def test_one_scheme_has_a_path_and_nothing_to_leave_out(tmp_path: File) -> None:
 def test_missing_delays_and_runs_that_carried_nothing_are_borne(tmp_path: File) -> None:
     text = HEAD + "cubic,1,all,1.9,,1\nvegas,1,all,1.8,60,\nreno,1,all,0,,\nbbr1,1,all,1.9,80,2\n"
     found = calibrated(written(tmp_path, text), tmp_path / "fit", "-t", 3, "--budget", 50)
-    assert found["errors"]["noise_floor"] is None  # of single runs nobody knows
+    assert found["errors"]["noise_floor"] is None  # unknown for single runs
     by_name = {one["name"]: one for one in found["schemes"]}
     assert "reno" not in by_name
     assert "no value" in found["left_out_of_the_table"]["reno"]
@@ -248,7 +250,7 @@ def test_a_campaign_of_ours_is_a_table(tmp_path: File) -> None:
 
 
 def test_an_imported_campaign_of_pantheon_is_a_table(tmp_path: File) -> None:
-    """Flows, interval and duration are those of its metadata; what its schemes are has to be said."""
+    """Flows, interval and duration come from its metadata; its schemes must be mapped."""
     scenario = """\
 schema: narrows/scenario/1
 question: What did Pantheon see?

@@ -49,7 +49,7 @@ def test_flows_start_in_their_order_however_often_ranges_widen() -> None:
         half = interval_ns(work) / 2
         space = Space(POISSON, ranges, most={"offset": half}).with_feature("start-offsets")
         for _ in range(9):
-            # Beyond the ranges too, where neighbourhoods reach.
+            # Beyond the ranges as well, where neighbourhoods reach.
             most = space.path([0.5] * 4 + [1.5])
             assert most["offset"] == half
             space = space.around(most, 0.5, "closer")
@@ -76,12 +76,12 @@ def runs(values: Mapping[str, Sequence[float]]) -> tables.Table:
 
 
 def test_the_noise_floor_is_what_runs_say_of_each_other() -> None:
-    """Of two runs 0.9 and 1.1: each differs from the other by 18.2 and 22.2 %, and the mean is off by half
+    """For two runs, 0.9 and 1.1: each differs from the other by 18.2 and 22.2 %, and the mean is off by half
     of that."""
     floor = floor_of(targets_of(runs({"a": (0.9e6, 1.1e6)}), ["a"]))
     assert floor is not None
     throughput = (abs(0.9 / 1.1 - 1) + abs(1.1 / 0.9 - 1)) / 2
-    assert floor.single == pytest.approx(throughput / 2)  # delays do not differ
+    assert floor.single == pytest.approx(throughput / 2)  # Delays do not differ.
     assert floor.mean == pytest.approx(throughput / 4)
     assert floor_of(targets_of(runs({"a": (1e6,)}), ["a"])) is None
 
@@ -103,7 +103,7 @@ def test_the_objective_is_zero_at_the_table_and_grows_away_from_it() -> None:
     costs = objective.of(np.array([theirs, theirs + 0.05, theirs + 0.2, np.full(len(theirs), np.nan)]))
     assert costs[0] == pytest.approx(0)
     assert costs[0] < costs[1] < costs[2]
-    # A scheme without results is no way to be near.
+    # A scheme without results must not count as close.
     assert costs[3] > costs[1]
     only = objective.of(np.array([theirs + np.where(targets.mask(["a"]), 1.0, 0.0)]), targets.mask(["b"]))
     assert only[0] == pytest.approx(0)
@@ -119,7 +119,7 @@ def test_a_surrogate_learns_a_smooth_function_through_noise() -> None:
     noise = 0.05
     surrogate = Surrogate(2, 2)
     values = true(points) + noise * random.standard_normal(60)
-    # A target that is known nowhere has no expectation.
+    # A target without any value has no expectation.
     surrogate.learn(points, np.stack([values, np.full(60, np.nan)], axis=1))
     fresh = random.random((200, 2))
     means = surrogate.means(fresh)
@@ -156,7 +156,7 @@ def near(features: Mapping[str, float], loss: float = 0.0011) -> list[Path]:
 def test_round_paths_are_near_with_features_and_without() -> None:
     found = near({})
     assert {one["rate"] for one in found} == {2.9e6, 3e6}
-    # The length of the queue is tried as it is, too, and a small loss may be none.
+    # The exact length of the queue is tried as well, and a small loss may become zero.
     assert {one["queue"] for one in found} == {float(queue) for queue in range(27, 40)}
     assert {one["loss"] for one in found} >= {0.0, 0.0007, 0.001, 0.0015}
     assert {one["loss"] for one in near({}, 0.004)} == {0.0025, 0.003, 0.0035, 0.004, 0.0045, 0.005, 0.0055}

@@ -1,4 +1,4 @@
-"""Campaigns with a fake agent: what is kept, what is told, and which exit code, whatever goes wrong."""
+"""Campaigns with a fake agent: stored results, messages and exit codes after every kind of failure."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_failed_cell_is_recorded_and_run_again(lab: Lab) -> None:
 def test_failed_attempts_are_told_although_the_cell_has_finished(lab: Lab) -> None:
     lab.run(fail={"cubic-r1": 1, "cubic-r2": 1})
     _, stdout, _ = lab.run(fail={"cubic-r2": "kill"})
-    # What is failed now stands in the table; what was made again is told as such.
+    # The table shows the present failures; repeated attempts are reported separately.
     told = "2 attempts of cubic failed and were made again (runs 1, 2): injected failure 1 (2 times)."
     assert told in stdout, stdout
     lab.run()
@@ -303,7 +303,7 @@ def test_interrupted_and_completed(lab: Lab, number: signal.Signals, code: int) 
 
 
 def signalled_while_connecting(lab: Lab, number: signal.Signals, *words: str) -> tuple[int, str]:
-    """What becomes of a command that is waiting for an ssh which says nothing and ends with its input."""
+    """The end of a command that waits for a silent ssh, which ends with its input."""
     mute = lab.path / "mute"
     mute.write_text("#!/bin/sh\necho >>called\nexec cat >/dev/null\n")
     mute.chmod(0o755)
@@ -363,8 +363,8 @@ def test_a_folder_of_somebody_else_is_left_alone(lab: Lab, left: str) -> None:
 
 
 def _wait_until_no_agent(lab: Lab) -> None:
-    """The agents notice that their parent died, without anybody's help."""
-    # All that it has started has the same environment; other tests run agents too.
+    """The agents notice the death of their parent by themselves."""
+    # All its child processes have the same environment; other tests run agents too.
     mine = f"FAKE_LAB={lab.path}\0".encode()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -381,7 +381,8 @@ def _wait_until_no_agent(lab: Lab) -> None:
 
 
 def test_two_at_once_are_refused(lab: Lab) -> None:
-    # Long enough for the second to begin, on a busy machine too, before the first has done five more cells.
+    # Long enough for the second one to start, even on a busy machine, before the first one has run five more
+    # cells.
     process = lab.run_in_background(sleep=1.5)
     lab.wait_for_finished(1)
     code, _, stderr = lab.run()

@@ -1,4 +1,4 @@
-"""`narrows ls`, `note`, `tag` and `merge`; what is wrong with one campaign hides no other one."""
+"""`narrows ls`, `note`, `tag` and `merge`; a damaged campaign hides no other one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def empty_packets(folder: Path) -> None:
     (folder / "cells" / "cubic-r2" / "packets.parquet").write_bytes(b"")
 
 
-#: What is done to a campaign, what is said of it, and whether it can be read still.
+#: After each change to a campaign, the expected message and whether it is still readable.
 DAMAGES: list[tuple[Callable[[Path], None], str, bool]] = [
     (
         cut_packets,
@@ -238,7 +238,7 @@ def test_more_runs_and_schemes_of_one_seed(tmp_path: Path) -> None:
     simulate(tmp_path / "b", LOSSY, "--schemes", "cubic,reno", "--runs", "3")
     document = merged(tmp_path, "a", "b")
     whole = simulate(tmp_path / "whole", LOSSY, "--schemes", "reno,cubic", "--runs", "3")
-    # Equal runs are there once, and the campaign is the one that a single command makes.
+    # Equal runs appear once, and the campaign equals the one that a single command makes.
     assert {cell["id"] for cell in document["cells"]} == {
         f"{scheme}-r{run}" for scheme in ("reno", "cubic") for run in (1, 2, 3)
     }
@@ -291,7 +291,7 @@ def test_runs_of_other_seeds_get_numbers_of_their_own(tmp_path: Path) -> None:
     new = {row.seed: row.metrics for row in results.read(tmp_path / "both").rows if row.flow == 1}
     assert all(new[seed] == metrics for seed, metrics in old.items() if seed in new)
     assert narrows("report", tmp_path / "both", "--no-pdf").exit_code == 0
-    # Merged ones can be merged again.
+    # Merged campaigns can be merged again.
     simulate(tmp_path / "c", LOSSY, "--seed", "3", "--runs", "1")
     again = merged(tmp_path, "both", "c", output="all")
     assert len(again["cells"]) == 10

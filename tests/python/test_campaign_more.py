@@ -32,7 +32,7 @@ def test_files_are_kept_with_the_campaign(lab: Lab) -> None:
     assert code == 0, stderr
     assert [path.name for path in (lab.out / "files").iterdir()] == [STORED]
     assert (lab.out / "files" / STORED).read_bytes() == TRACE
-    # The agent is told where they are; what is lost comes back with the next run.
+    # The agent receives their location; lost files come back with the next run.
     (lab.out / "files" / STORED).unlink()
     assert lab.run()[0] == 0
     assert (lab.out / "files" / STORED).read_bytes() == TRACE
@@ -69,7 +69,7 @@ def test_labels_of_flows_are_shown(lab: Lab) -> None:
     assert "1 (early)" in stdout
 
 
-# The made-up measurements are a little more than 1 Mbit/s per flow, and a loss of 1 % in all.
+# The synthetic measurements are a little more than 1 Mbit/s per flow, and a total loss of 1 %.
 HOLDS = "expect: [{metric: throughput_bps, at_least: 1 Mbit/s}, {metric: loss_ratio, at_most: 1 %}]\n"
 FAILS = "expect: [{metric: throughput_bps, scheme: reno, of: min, at_least: 2 Mbit/s}]\n"
 
@@ -81,7 +81,7 @@ def test_expectations_decide_the_exit_code(lab: Lab) -> None:
     assert "holds   cubic, all flows: median throughput at least 1 Mbit/s (1" in stdout
     results = json.loads((lab.out / "results.json").read_text())
     assert [one["outcome"] for one in results["expect"]] == ["holds"] * 6
-    # Another expectation about the same results: they are judged anew, nothing is run.
+    # Another expectation about the same results: they are judged again, and nothing is run.
     (lab.path / "test.yaml").write_text(SCENARIO + FAILS)
     code, stdout, stderr = lab.run()
     assert code == 5
@@ -127,5 +127,5 @@ def test_changed_words_in_the_same_folder_are_said_and_kept(lab: Lab) -> None:
     assert resolved["title"] == "Another title" and resolved["question"].startswith("Now, ")
     assert document["scenario"]["written"].endswith("title: Another title\n")
     assert set(document["sessions"][-1]["changed"]) == {"title", "question"}
-    # The same words again are nothing to tell.
+    # Unchanged texts are not reported.
     assert "is now" not in lab.run()[2]

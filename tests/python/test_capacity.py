@@ -1,4 +1,4 @@
-"""`narrows doctor --measure`: the rates that are tried, what is said of them, and a real measurement."""
+"""`narrows doctor --measure`: the tried rates, the report, and a real measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from narrows.errors import EXIT_CANNOT_HERE, EXIT_OK
 
 
 def ladder(carried: float, disturbed: float | None = None) -> list[float]:
-    """The rates that are tried on a machine that carries so many Mbit/s; of one the first run fails."""
+    """The tried rates on a machine that sustains this many Mbit/s; for a disturbed one the first
+    run fails."""
     tried: list[float] = []
     good: float | None = None
     bad: float | None = None
@@ -103,7 +104,7 @@ def test_a_measurement_runs_the_real_emulator_for_about_ten_seconds() -> None:
     if found["cannot"]:
         assert os.geteuid() != 0
         pytest.skip(found["cannot"])
-    # Another one for a run that has begun, and what it takes to start.
+    # Allows for one running measurement, and for its start-up.
     assert taken < 25
     assert found["runs"]
     for run in found["runs"]:

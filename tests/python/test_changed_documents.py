@@ -24,7 +24,7 @@ schemes: [reno, "linux:cubic"]
 duration: 1 s
 runs: 2
 """
-#: What a member may be instead.
+#: Wrong values for a member.
 OTHERS: tuple[Any, ...] = (None, True, -1, 2.5, "\x1b[2J", [], [[]], {}, {"a": {}})
 
 
@@ -39,11 +39,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def places(document: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The addresses of all members, but of one element of each list only."""
+    """The addresses of all members, but only of one element of each list."""
     items = document.items() if isinstance(document, dict) else list(enumerate(document))[:1]
     for key, value in items:
         yield (*at, key)
-        # As it was written; nobody reads it but people.
+        # The scenario as written is only for people.
         if isinstance(value, dict | list) and key != "written":
             yield from places(value, (*at, key))
 
@@ -66,7 +66,7 @@ def test_a_member_of_another_type_is_told_or_does_not_matter(
     document = json.loads((folder / name).read_text())
     seen, told = 0, 0
     for at in places(document):
-        # Three of them, others for each member: each takes a tenth of a second.
+        # Three of them, different ones for each member: each takes a tenth of a second.
         for other in (OTHERS[(seen // 3 + step) % len(OTHERS)] for step in (0, 3, 6)):
             (folder / name).write_text(json.dumps(changed(document, at, other)))
             seen += 1
@@ -75,7 +75,7 @@ def test_a_member_of_another_type_is_told_or_does_not_matter(
 
 
 def looked_at(folder: Path, what: object) -> bool:
-    """Shows the campaign and prepares a report of it; gives whether it was refused."""
+    """Shows the campaign and prepares a report of it; returns whether it was refused."""
     from narrows.report import data
 
     done = CliRunner().invoke(app, ["show", str(folder)])

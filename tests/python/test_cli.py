@@ -1,4 +1,4 @@
-"""The command line as a user meets it."""
+"""The command line from the user's point of view."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_help_starts_with_an_example(command: str) -> None:
 
 @pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("--version",)])
 def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
-    """What makes help slow are imports; counting them does not depend on the machine, as seconds would."""
+    """Imports make help slow; counting them does not depend on the machine, as seconds would."""
     code = (
         "import atexit, sys, narrows.cli\n"
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
@@ -46,7 +46,7 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     loaded = done.stderr.split()
     assert done.returncode == 0
     assert not {"numpy", "matplotlib", "pyarrow", "rich", "yaml", "typst", "narrows._native"} & set(loaded)
-    # One module for each command and a few that all of them share: 31 now.
+    # One module for each command and a few shared ones: 31 now.
     assert len([name for name in loaded if name.split(".")[0] == "narrows"]) <= 40
 
 
@@ -60,7 +60,7 @@ def test_help_is_that_of_the_program() -> None:
 
 
 def test_a_command_loads_itself_alone() -> None:
-    """Each command is found by its name, without the modules of the others."""
+    """Each command is found by its name, without importing the modules of the others."""
     code = (
         "import sys\n"
         "from narrows.cli import app as program\n"

@@ -1,4 +1,4 @@
-"""What hosts know of their own clocks."""
+"""Hosts' information about their clocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from narrows.documents.agent import Clock, OscillatorOffset
 from narrows.documents.data import from_data, to_data
 from narrows.hosts import clocks
 
-#: A report of `chronyc -c tracking`: 40 us fast, and 40 us + 300 us + 1 ms / 2 wrong at most.
+#: A report of `chronyc -c tracking`: 40 us fast, with an error of at most 40 us + 300 us + 1 ms / 2.
 _TRACKING = (
     "C0000207,192.0.2.7,2,1795256100.5,-0.000040000,0.000001,0.000002,21.500,0.001,0.020,0.001000000,"
     "0.000300000,64.2,Normal"
@@ -19,7 +19,7 @@ _TRACKING = (
 
 
 def place(folder: Path, **programs: str) -> Location:
-    """The agent with these programs in its path and no others."""
+    """The agent with only these programs in its path."""
     for name, script in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -27,7 +27,7 @@ def place(folder: Path, **programs: str) -> Location:
 
 
 def read(place: Location) -> Clock:
-    """The clock as it is now."""
+    """The current state of the clock."""
     return place.ask(Clock, "clock")
 
 
@@ -43,7 +43,7 @@ def test_chrony_without_a_source_keeps_nothing(tmp_path: Path) -> None:
     line = "7F7F0101,,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,1.0,1.0,0.0,Not synchronised"
     found = read(place(tmp_path, chronyc=f"echo '{line}'"))
     assert found.keeper and found.keeper.bound_ns is None
-    if not found.synchronized:  # the kernel may have been told by somebody else
+    if not found.synchronized:  # Another program may have set the kernel's values.
         assert found.keeper_in_words == "not synchronized (chrony runs and has no source)"
 
 
@@ -73,7 +73,7 @@ def kept(**changes: int | None) -> Clock:
 
 
 def test_kept_clocks_tell_how_their_oscillators_relate() -> None:
-    # Theirs has counted 2 s more, asked 1 s later, and runs 30 ppm too slow where ours runs 20 too fast.
+    # Theirs has counted 2 s more, was read 1 s later, and runs 30 ppm slow where ours runs 20 fast.
     ours = kept(correction_ppb=-20_000)
     theirs = kept(real_ns=10**18 + 10**9, raw_ns=8 * 10**9, bound_ns=500, correction_ppb=30_000)
     expected = OscillatorOffset(offset_ns=2 * 10**9, bound_ns=1_500, drift_ppb=-50_000)
@@ -96,7 +96,7 @@ def test_both_clocks_of_one_machine_agree(tmp_path: Path) -> None:
     by_ntp = clocks.by_ntp(both["here"], both["there"])
     if by_ntp is None:
         pytest.skip("the kernel does not tell how it corrects the clock")
-    # Within what a clock can be corrected by, 10 %, in the moment between both readings.
+    # Within the maximum correction of a clock, 10 %, during the moment between both readings.
     passed = both["there"].raw_ns - both["here"].raw_ns
     assert abs(by_ntp.offset_ns) <= passed / 10 + 10_000
     assert (by_ntp.bound_ns, by_ntp.drift_ppb) == (1_680_000, 0)

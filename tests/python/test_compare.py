@@ -1,4 +1,4 @@
-"""`narrows compare`: what is said about campaigns, with made-up results and with simulated ones."""
+"""`narrows compare`: statements about campaigns, with synthetic results and with simulated ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_campaigns_that_were_made_again_are_not_claimed_to_differ(tmp_path: Path
             tmp_path / f"again{seed}", ten(seed + 1, common=60 + seed), first_seed=9000 + 100 * seed
         )
         claims += bool(claimed(compare(Request([base, again]))))
-    # 5 % of 20 are promised.
+    # The bound is 5 % of 20.
     assert claims <= 1
 
 
@@ -70,7 +70,7 @@ def test_paired_campaigns_without_a_difference_are_not_claimed_to_differ(tmp_pat
 
 
 def test_runs_of_the_same_seed_are_paired(tmp_path: Path) -> None:
-    # What the path does to each run is ten times the difference, and the same on both sides.
+    # The path's effect on each run is ten times the difference, and the same on both sides.
     before = campaign(tmp_path / "a", {"cubic": runs(1, common=3, noise=0.001)})
     paired = campaign(tmp_path / "b", {"cubic": runs(2, common=3, noise=0.001, factor=0.99)})
     other = campaign(tmp_path / "c", {"cubic": runs(2, common=4, noise=0.001, factor=0.99)}, first_seed=7000)
@@ -91,7 +91,7 @@ def test_three_runs_show_nothing_and_say_so(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "5 comparisons show nothing: there are too few runs." in result.stdout
     assert "3 pairs of runs: at least 6 are needed" in result.stdout
-    # A gate that can't close is none.
+    # A gate that can't close is useless.
     result = run_command(*sides, "--fail-on", "throughput worse by 5 %")
     assert result.exit_code == 3
     assert "can't be decided: 3 pairs of runs" in str(result.exception)

@@ -37,7 +37,7 @@ def test_no_number_and_no_name_is_cut(tmp_path: Path, columns: int, count: int) 
             assert name in text
         for line in text.splitlines():
             assert len(line) <= columns or str(tmp_path) in line, line
-        # Numbers have their decimals to the end: nothing is cut off behind a point.
+        # Numbers have all their decimals: nothing is cut off after a point.
         assert not re.search(r"\d\.(?!\d)(?=[^\s])", text.replace(str(tmp_path), ""))
 
 
@@ -115,7 +115,7 @@ def test_a_campaign_is_not_compared_with_itself(tmp_path: Path) -> None:
         compare(Request([folder, folder]))
 
 
-#: What GitHub and others make a mention, a reference or a link of, wherever it stands.
+#: Texts that GitHub and others turn into a mention, a reference or a link, at any position.
 _BARE = re.compile(r"(?i)(?<!\w)@[a-z0-9]|(?<![\w&])#\d|https?://|www\.|[\w.+-]+@[\w-]+\.|\bGH-\d|mailto:")
 
 

@@ -1,4 +1,4 @@
-"""`narrows compare --margin`: the smallest difference that matters, and what runs show about it."""
+"""`narrows compare --margin`: the smallest difference that matters, and the runs' evidence about it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_margin_below_the_lateness_decides_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("paired", [True, False])
 def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) -> None:
     """At the margin itself neither statement is true, so at most 5 % of families of comparisons may make one:
-    10 of 200, of which 16 would be chance once in 30. The values are skewed."""
+    10 of 200, of which 16 would be chance once in 30. The values have a skewed distribution."""
     from narrows.comparison.equivalence import decide
     from narrows.comparison.findings import judge
     from narrows.comparison.sides import Pairing, Run, Sample, Side

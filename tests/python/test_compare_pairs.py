@@ -1,4 +1,4 @@
-"""`narrows compare --pair`: which two schemes a text names."""
+"""`narrows compare --pair`: the two schemes that a text names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_pair_that_may_be_parted_in_two_ways_is_refused(tmp_path: Path) -> Non
 
 
 def without_seeds(folder: Path) -> Path:
-    """A campaign of two schemes whose runs have no seeds, as those of other tools."""
+    """A campaign of two schemes whose runs have no seeds, like those of other tools."""
     made = campaign(folder, {"a": runs(1), "b": runs(2, factor=1.2)}, where="import")
     content = json.loads((made / "campaign.json").read_text())
     for cell in content["cells"]:

@@ -1,4 +1,4 @@
-"""What is behind the numbers: traces of states, performance envelopes, and comparisons of simulated
+"""Evidence behind the numbers: traces of states, performance envelopes, and comparisons of simulated
 campaigns."""
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def test_overlap_agrees_with_counting() -> None:
 def test_conformance_is_the_share_of_points_in_the_other_hull() -> None:
     first = np.concatenate([SQUARE, [[2.0, 2], [3, 3]]])
     second = first + np.array([2.0, 0])
-    # Of the first one two corners and both points within, of the second one two corners and one of these.
+    # From the first hull two corners and both points inside, from the second one two corners and one point.
     assert envelope.conformance(first, second) == pytest.approx(7 / 12)
     assert envelope.conformance(first, first) == 1
     assert envelope.conformance(first, first + np.array([100, 0])) == 0
@@ -144,7 +144,7 @@ def test_points_are_windows_of_arrivals() -> None:
     arrived = np.array([100, 150, 199, 200, 320, 450], dtype=np.int64)
     sent = arrived - np.array([10, 20, 30, 5, 7, 1])
     points = envelope.windows(arrived, sent, np.full(6, 1000.0), 100)
-    # The last window is not full; the third one has a packet.
+    # The last window is incomplete; the third one has a packet.
     assert points.tolist() == [[20.0, 3000 * 8e9 / 100], [5.0, 1000 * 8e9 / 100], [7.0, 1000 * 8e9 / 100]]
     assert envelope.windows(arrived[:0], sent[:0], np.empty(0), 100).shape == (0, 2)
 
@@ -171,7 +171,7 @@ def test_two_implementations_part_and_overlap(tmp_path: Path) -> None:
     assert 0 < far["conformance"] < 1
     assert 0 < close["conformance"] <= 1
     (flow,) = document["traces"][1]["flows"]
-    # Until the first loss all is the same.
+    # Until the first loss everything is equal.
     assert 0 < flow["at_s"] < 4
     assert flow["values"]
     page = CliRunner().invoke(app, ["compare", str(folder), "--pair", "cubic=cubic-linux", "--html"])

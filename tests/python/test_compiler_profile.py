@@ -1,4 +1,4 @@
-"""`.ci/rustc` compiles our crates, and nothing else, with a profile of simulations."""
+"""`.ci/rustc` compiles our crates, and no others, with a profile of simulations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Called = Callable[..., list[str]]
 
 @pytest.fixture
 def called(tmp_path: Path) -> Called:
-    """Calls the wrapper around a compiler that prints its arguments; returns those that have been added."""
+    """Calls the wrapper around a compiler that prints its arguments; returns the added ones."""
 
     def call(*words: str, says: str = f"rustc {PINNED} (abc 2026-01-01)", into: str = "") -> list[str]:
         compiler = tmp_path / "rustc"

@@ -1,4 +1,4 @@
-"""Logs in the form that mahimahi's source prints, against what they were made of."""
+"""Logs in the form that mahimahi's source prints, compared with their input."""
 
 from __future__ import annotations
 

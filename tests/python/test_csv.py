@@ -1,4 +1,4 @@
-"""CSV that spreadsheets may open: no text of ours is a formula there."""
+"""CSV that spreadsheets can open safely: no text of ours is a formula there."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_names_of_schemes_become_no_formulas_in_any_table(tmp_path: Path) -> Non
 
 
 def test_words_of_records_become_no_formulas(tmp_path: Path) -> None:
-    """An element that is called like a formula, as the core exports it."""
+    """An element named like a formula, as exported by the core."""
     from narrows import _native
 
     folder = simulate(tmp_path / "c")

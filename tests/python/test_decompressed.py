@@ -1,4 +1,4 @@
-"""Compressed files of users: what is read, and what is refused."""
+"""Users' compressed files: the readable ones, and the refused ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_bomb_is_refused_with_the_limit(tmp_path: Path, form: str) -> None:
     assert (tmp_path / "bomb").stat().st_size < 1_000_000
     with pytest.raises(DataError, match=rf"is {form} and holds more than 2 MB .* the most .* of a log"):
         read_decompressed(tmp_path / "bomb", "log", 2_000_000)
-    # What just fits is read.
+    # A file of exactly the maximum size is read.
     (tmp_path / "fits").write_bytes(FORMS[form](bytes(2_000_000)))
     assert len(read_decompressed(tmp_path / "fits", "log", 2_000_000)) == 2_000_000
 
@@ -62,7 +62,7 @@ def test_compressed_data_cut_anywhere_or_changed_are_refused(tmp_path: Path, for
         with pytest.raises(DataError, match=f"is {form}.*(cut off|damaged)"):
             read_decompressed(tmp_path / "cut", "log")
     if form == "zstd":
-        return  # without a checksum, which is optional, what was changed may decompress to something else
+        return  # Without the optional checksum, modified data may decompress to something else.
     (tmp_path / "changed").write_bytes(whole[:100] + bytes(200) + whole[300:])
     with pytest.raises(DataError, match=f"is {form}.*damaged"):
         read_decompressed(tmp_path / "changed", "log")

@@ -25,7 +25,7 @@ from narrows.sweep.loading import load_sweep
 from validation.program import program as validation
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Built or measured, not written by us.
+#: Generated or measured, not written by hand.
 SKIPPED = {"target", "build", "results", "demo-results"}
 
 
@@ -36,7 +36,7 @@ def _documents() -> Iterator[Path]:
 
 
 DOCUMENTS = list(_documents())
-#: Where commands are shown that a reader will type.
+#: Documents with commands that a reader will type.
 GUIDES = [
     path
     for path in DOCUMENTS
@@ -44,7 +44,7 @@ GUIDES = [
     or path.parent.name in ("docs", "guide")
     or path.is_relative_to(ROOT / "labs")
 ]
-#: Node in pieces, so that this file does not contain them itself.
+#: In pieces, so that this file does not contain the words themselves.
 FORBIDDEN = ["../" + "shared", "." + "library", "/work" + "/", "/tmp" + "/", "sub" + "agent"]
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -179,7 +179,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
 
 
 def test_the_readme_shows_the_first_scenario_as_it_is() -> None:
-    """Its lines are those of the file, but for comments and the space before them."""
+    """Its lines are those of the file, except for comments and the space before them."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = next(block for language, block in FENCE.findall(text) if language == "yaml")
     file = (ROOT / "scenarios" / "basic" / "first-look.yaml").read_text(encoding="utf-8")

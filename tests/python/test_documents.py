@@ -1,5 +1,5 @@
-"""Typed documents: they are read and written without a change, checked by their schemas, and refused in one
-sentence that names the file, the place and what is allowed."""
+"""Typed documents: reading and writing them preserves their bytes, their schemas accept them, and errors are
+one sentence with the file, the place and the expected form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_results_are_written_as_they_were_read(document: dict[str, Any]) -> None:
     again = to_data(from_data(document, Results))
     assert json.dumps(again) == json.dumps(document)
-    # A whole number is not a fraction, and the other way round.
+    # A whole number is not a fraction, and the reverse.
     assert type(again["rows"][0]["metrics"]["delay_p95_ns"]) is int
     assert type(again["rows"][0]["metrics"]["throughput_bps"]) is float
 
@@ -155,7 +155,8 @@ def test_scenarios_and_help_do_without_the_library(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-#: Definitions that no thread has met, read by four threads at once; a crash would end this process too.
+#: Definitions that no thread has used before, read by four threads at once; a crash would end this process
+#: too.
 _AT_ONCE = """
 import sys, threading, msgspec
 from narrows.documents.data import Part, from_data

@@ -1,4 +1,4 @@
-"""The key draw: values of the network that every run draws anew."""
+"""The key draw: values of the network that are drawn for every run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_all_schemes_of_a_run_meet_what_its_seed_draws_and_bdp_follows() -> None
     # A uniform share has the mean 1/2 and the deviation 0.289; five standard errors of 200 draws.
     shares = [math.log(rate / 1e6) / math.log(100) for rate, _ in rates.values()]
     assert abs(sum(shares) / 200 - 0.5) < 5 * 0.289 / math.sqrt(200)
-    # Both streams are their own.
+    # Both streams are independent.
     delays = [(rtt / 2e6 - 10) / 40 for _, rtt in rates.values()]
     both = sum((a - 0.5) * (b - 0.5) for a, b in zip(shares, delays, strict=True)) / 200 / 0.289**2
     assert abs(both) < 5 / math.sqrt(200)
@@ -74,7 +74,7 @@ def test_what_was_drawn_is_told() -> None:
     stored = json.loads(json.dumps(scenario.to_json()))
     assert stored["draw"]["path.forward.1.delay"] == "uniform [10 ms, 50 ms]"
     assert [one["values"] for one in stored["drawn"]] == [one.values for one in scenario.drawn]
-    # The scenario's own network is that of the middle.
+    # The scenario's own network is that of the medians.
     assert stored["network"]["forward"][0]["rate"]["rate"] == 10_000_000
     assert stored["network"]["forward"][1]["delay"] == 30_000_000
     assert "drawn" not in loads(HEAD, "test.yaml").to_json()

@@ -1,4 +1,4 @@
-"""The whole way with the real agent: scenario, run, record, check, results, report."""
+"""The whole chain with the real agent: scenario, run, record, check, results, report."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_skipped_check_is_never_called_passed(tmp_path: Path) -> None:
     done = call("check", "a", cwd=tmp_path)
     told = json.loads(call("check", "a", "--json", cwd=tmp_path).stdout)
     (cell,), (whole,) = told["cells"], told["campaigns"]
-    # One more than the record's own: the campaign knows the digest of its files.
+    # One more check than the record alone: the campaign knows the digest of its files.
     assert len(cell["checks"]) == len(checks) + 1
     every = len(cell["checks"]) + len(whole["checks"])
     assert f"checks on 1 record and its campaign: {every - 1} of {every} hold, 1 skipped" in done.stdout, (
@@ -113,7 +113,7 @@ def test_emulated(tmp_path: Path) -> None:
         pytest.skip(f"no emulation here: {why}")
     options = ("--runs", "1", "--time", "4 s", "--schemes", "linux:reno,reno", "--no-report")
     done = call("run", "first-look", *options, "-o", "a", cwd=tmp_path)
-    # A busy machine may make a run invalid (6), and says so; a failure is always a mistake of ours.
+    # A busy machine may make a run invalid (6), and reports it; a failure is always our mistake.
     assert done.returncode in (0, 6), done.stderr
     campaign = json.loads((tmp_path / "a" / "campaign.json").read_text())
     assert [cell["state"] for cell in campaign["cells"]] == ["finished"] * 2, done.stderr

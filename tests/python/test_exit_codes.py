@@ -1,4 +1,4 @@
-"""Exit codes of all commands: 2 for how they are called, 3 for what they are given."""
+"""Exit codes of all commands: 2 for invalid calls, 3 for invalid input."""
 
 from __future__ import annotations
 

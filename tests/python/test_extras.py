@@ -1,4 +1,4 @@
-"""What is said where a library is not installed."""
+"""Messages about missing libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def without(library: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command where a library can't be imported, as where it is not installed."""
+    """Runs the command with a library that can't be imported, as if it were not installed."""
     program = (
         "import sys\n"
         "class Finder:\n"

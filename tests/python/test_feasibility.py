@@ -1,7 +1,7 @@
-"""What can't work is refused where it is planned: with the reason, the place and what is allowed.
+"""Impossible settings are refused in the plan: with the reason, the place and the allowed values.
 
-The oracle is the simulator: what is refused lets no data through there, and its nearest neighbour that is
-allowed does.
+The oracle is the simulator: a refused setting lets no data through there, and its nearest allowed neighbour
+does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def scenario(
 
 
 def simulated(text: str, seed: int = 1) -> tuple[dict[str, Any], str]:
-    """The run of the only cell, whatever its plan says of it, and the digest of its packets."""
+    """The run of the only cell, whatever the plan says about it, and the digest of its packets."""
     planned = load_text(text, is_point=True).scenario
     cell = cells_of(planned)[0].to_json()
     with tempfile.TemporaryDirectory() as place:
@@ -53,11 +53,11 @@ def simulated(text: str, seed: int = 1) -> tuple[dict[str, Any], str]:
 
 
 def arrived(text: str) -> int:
-    """Packets of data of the first flow that arrive in the simulator."""
+    """The number of data packets of the first flow that arrive in the simulator."""
     return int(simulated(text)[0]["flows"][0]["receiver"]["received_packets"])
 
 
-#: What is refused, a part of the message, and the nearest that is not.
+#: The refused setting, a part of the message, and the nearest allowed one.
 OBSTACLES = [
     (
         {"queue": "{droptail: 1499 B}"},
@@ -114,7 +114,7 @@ def test_what_no_packet_passes_is_refused_and_its_neighbour_is_not(
     (problem,) = error.value.problems
     assert problem.position.startswith("test.yaml:") and problem.key and words in problem.text
     assert "; write" in problem.text
-    # The bad time begins behind the packet that begins it.
+    # The bad state begins after the packet that triggers it.
     assert arrived(scenario(**bad)) == (1 if "the first" in words else 0)
     loads(scenario(**good), "test.yaml")
     assert arrived(scenario(**good)) > 0
@@ -127,7 +127,7 @@ def test_a_duration_below_the_round_trip_time_is_refused() -> None:
     assert (problem.position, problem.key) == ("test.yaml:4:11", "duration")
     assert "its round-trip time is 1 s" in problem.text
     loads(scenario(delay="499 ms"))
-    # Datagrams need no answer.
+    # Datagrams need no acknowledgements.
     flows = "flows: [{traffic: {cbr: 1 Mbit/s}}]\n"
     datagrams = scenario(delay="500 ms").replace("schemes: [reno]\n", flows)
     loads(datagrams)
@@ -196,7 +196,7 @@ def test_a_plan_prints_its_warnings_and_a_run_says_them(tmp_path: Path) -> None:
 
 
 def examples() -> list[tuple[str, str, str]]:
-    """Of each part that is said to be without chance: family, name, and how its page writes it."""
+    """For each part that is declared deterministic: family, name, and the syntax on its page."""
     document = json.loads(_native.registry())
     return [
         (family, entry["name"], entry["example"]["written"])

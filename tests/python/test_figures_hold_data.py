@@ -1,8 +1,9 @@
-"""Every figure of the registry over matrices, numbers of schemes and presets: nothing is cut or overlaps.
+"""Every figure of the registry over matrices, numbers of schemes and presets: no data is cut, no text
+overlaps.
 
-A figure that is added to the registry is tested here without another line, and must be drawn by one of the
-campaigns. The campaigns are simulated once (432 cells, and some dozens); with NARROWS_FIGURES=all every
-figure is drawn in every size.
+A new figure in the registry is tested here automatically, and must be drawn by one of the campaigns. The
+campaigns are simulated once (432 cells, and some dozens); with NARROWS_FIGURES=all every figure is drawn in
+every size.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from narrows.report.plotting import Choice
 pytestmark = pytest.mark.timeout(1200)
 
 PRESETS = {name.value: Options(width, height, size) for name, (width, height, size) in _PRESETS.items()}
-#: Numbers of combinations and schemes; the last ones take the longest.
-#: With NARROWS_FIGURES=all every figure is drawn in every size, which takes some ten minutes.
+#: Numbers of combinations and schemes; the last ones take the longest. With NARROWS_FIGURES=all every figure
+#: is drawn in every size, which takes some ten minutes.
 EVERY_SIZE = os.environ.get("NARROWS_FIGURES") == "all"
 SIZES = [(1, 2), (1, 17), (1, 24), (6, 2), (6, 17), (6, 24), (18, 2), (18, 17), (18, 24)]
 QUICK = {(1, 24), (6, 17), (18, 2)}
 CAMPAIGN = [name for name, kind in figures.registry().items() if kind.scope == "campaign"]
 RUN = [name for name, kind in figures.registry().items() if kind.scope == "run"]
-#: Figures that show every row in a small place are drawn in the largest case always.
+#: Figures that fit every row into a small space are always drawn in the largest case.
 ALWAYS = {"parameter"}
 
 
@@ -58,7 +59,7 @@ def _loaded(folder: Path) -> Campaign:
 
 @pytest.fixture(autouse=True)
 def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A campaign is read once; figures get copies."""
+    """Reads a campaign once; figures get copies."""
     monkeypatch.setattr(plotting, "load", lambda folder: replace(_loaded(folder)))
 
 
@@ -111,7 +112,7 @@ def test_a_figure_of_runs_shows_all_its_data_and_no_text_over_another(
     matrix: Path, name: str, combinations: int, schemes: int, preset: str
 ) -> None:
     chosen = _choice(matrix, name, combinations, schemes)
-    # More lines than can be told apart are refused, so many schemes show one flow each.
+    # More lines than can be distinguished are refused, so many schemes show one flow each.
     chosen = replace(chosen, flows=(1,) if schemes > 2 else ())
     data = plotting.select(chosen)
     if all(figures.registry()[name].absent(run) is not None for run in data.runs):
@@ -195,7 +196,7 @@ def test_every_figure_of_the_registry_is_drawn_by_a_campaign(matrix: Path, place
     drawn |= {
         name for name in RUN if any(figures.registry()[name].absent(run) is None for run in data.runs[:30])
     }
-    # Pairs and frames have campaigns of their own here; films need a player (test_programs_video.py).
+    # Pairs and frames have separate campaigns here; films need a player (test_programs_video.py).
     assert set(figures.registry()) - drawn == {"pairs", "frames", "playback"}
 
 

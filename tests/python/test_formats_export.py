@@ -1,7 +1,7 @@
-"""Campaigns as files of other tools, read by these tools where they are there.
+"""Campaigns as files of other tools, read by these tools if they are installed.
 
-tshark is asked how many retransmissions it sees; flent's loader is repeated by its rules; qlog is checked
-against the members that its schema requires.
+The oracles: tshark's count of retransmissions, the rules of flent's loader, and the members that qlog's
+schema requires.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def test_qlog_has_what_its_schema_requires(campaign: Path, tmp_path: Path, form:
                     for frame in data.get("frames", ()):
                         for low, high in frame["acked_ranges"]:
                             numbers = set(range(low, high + 1))
-                            # Nothing is acknowledged that was not sent before, and nothing twice.
+                            # Every acknowledgement follows its packet, and there are no duplicates.
                             assert numbers <= sent.keys() and not numbers & acked
                             acked |= numbers
                 elif event["name"] == "recovery:packet_lost":
@@ -219,7 +219,7 @@ def test_flent_would_load_its_file(campaign: Path, tmp_path: Path) -> None:
         streams = int(meta["TEST_PARAMETERS"]["upload_streams"])
         assert {f"TCP upload::{k + 1}" for k in range(streams)} | {"Ping (ms) ICMP"} <= series.keys()
         assert any("tcp_rtt" in point for point in document["raw_values"]["TCP upload::1"])
-        # What flent shows is what the record says.
+        # flent shows the values of the record.
         rows = results.read(campaign).rows
         metrics = next(row.metrics for row in rows if (row.cell, row.flow) == (cell["cell"], "all"))
         mean = sum(series["TCP upload sum"]) / len(series["TCP upload sum"])

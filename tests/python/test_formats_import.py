@@ -1,4 +1,4 @@
-"""What other tools measured as campaigns: by exports of ours and back, by real tools, and by hand."""
+"""Other tools' measurements as campaigns: from our exports and back, from real tools, and by hand."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def as_text(form: str) -> str:
 def test_qlog_of_every_form_gives_the_same_numbers(tmp_path: Path, form: str) -> None:
     (tmp_path / "stack-run1.qlog").write_text(as_text(form))
     found = imported("qlog", tmp_path / "c", tmp_path / "stack-run1.qlog")
-    # 1200 bytes per millisecond, of which the time begins with the first that arrives.
+    # 1200 bytes per millisecond, where time begins with the first arrival.
     assert metrics_of(found, "qlog:stack")["throughput_bps"] == pytest.approx(9.6e6, rel=0.02)
     states = _native.state_series(tmp_path / "c" / "cells" / "stack-r1")[1]
     assert states["cwnd_bytes"].tolist() == [24000] and states["rtt_ns"].tolist() == [30e6]
@@ -365,7 +365,7 @@ def test_clocks_that_disagree_make_a_run_degraded(tmp_path: Path) -> None:
     here = [(1000 + k / 1000, udp_frame(k)) for k in range(200)]
     for name, packets in (("a.pcap", here), ("b.pcap", [(at - 0.5, frame) for at, frame in here])):
         (tmp_path / name).write_bytes(plain_pcap(packets))
-    # Only one direction was seen, so the later clock is the farther end.
+    # Only one direction was seen, so the later clock belongs to the far end.
     result = narrows(
         "import", "pcapng", tmp_path / "a.pcap", tmp_path / "b.pcap", "-o", tmp_path / "c", "--no-report"
     )
@@ -452,7 +452,7 @@ def test_an_imported_campaign_can_be_shown_reported_and_checked(campaign: Path, 
     for command in ("show", "check"):
         result = narrows(command, tmp_path / "c")
         assert result.exit_code == 0, (command, result.output, result.exception)
-    # And out again, as tables.
+    # And exported again, as tables.
     assert narrows("export", tmp_path / "c", "--format", "csv", "-o", tmp_path / "tables").exit_code == 0
 
 

@@ -1,4 +1,5 @@
-"""Other hosts: an sshd in one namespace, us in another, and a router with a firewall between them."""
+"""Other hosts: an sshd in one namespace, this process in another, and a router with a firewall
+between them."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert rows["packets to it"]["there"] == rows["packets back"]["there"] == "up to 1500 bytes"
     way = document["hosts"][0]["way"]
     assert (way["our_address"], way["their_address"], way["translated"]) == (kit.HERE, THERE, False)
-    # Only the agent and the loader beside it are there, readable by nobody else, and they are what was sent.
+    # Only the agent and the loader beside it exist there, unreadable for other users and identical to the
+    # sent ones.
     copies = {file.name: file for file in pair.remote_folder.rglob("*") if file.is_file()}
     loader = find_agent().with_name(agent_binary.LOADER)
     assert set(copies) == {agent_binary.AGENT} | ({agent_binary.LOADER} if loader.is_file() else set())
@@ -82,13 +84,13 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert not list(pair.folder.glob("narrows-*"))
     eventually("no agent runs there any more", lambda: str(copy) not in _running())
 
-    # The second time it is there; the table for people says so, and that the verdict is good.
+    # The second time it already exists; the table says so, and that the verdict is good.
     done = pair.narrows("check", NAME, "--ports", "5001")
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert "was there already" in done.stdout
     assert f"{NAME}: runs between this machine and it would work" in done.stdout
 
-    # Damaged copies are noticed and replaced.
+    # Damaged copies are detected and replaced.
     hashes = {name: agent_binary.examine(one).sha256 for name, one in copies.items()}
     for one in copies.values():
         with one.open("r+b") as stream:
@@ -99,7 +101,7 @@ def test_a_host_is_checked_over_ssh(pair: Hosts) -> None:
     assert again.copied
     assert {name: agent_binary.examine(one).sha256 for name, one in copies.items()} == hashes
 
-    # What is not ours stays, in whatever folder somebody has named.
+    # Files that are not ours stay, in whatever folder the user has named.
     others = [pair.remote_folder / "thesis.tex", pair.remote_folder / "runs" / "results" / "table.csv"]
     left = pair.remote_folder / "runs" / f"{'0123456789abcdef'}-reno-r1-deadbeef"
     left.mkdir(parents=True)
@@ -133,7 +135,7 @@ def _running() -> str:
 
 
 def test_nothing_is_left_of_a_killed_command(pair: Hosts) -> None:
-    # Nothing passes, so that the examination is still waiting when its processes are there.
+    # Nothing passes, so the examination is still waiting when its processes exist.
     with pair.blocked(pair.to_there(5001), pair.to_here(5001)):
         started = subprocess.Popen(
             pair.words("check", NAME, "--ports", "5001"),
@@ -152,7 +154,7 @@ def test_nothing_is_left_of_a_killed_command(pair: Hosts) -> None:
             )
             started.kill()
             started.wait()
-    # The agent there, the one here and ssh all notice by the end of a pipe.
+    # The remote agent, the local one and ssh all notice the end of a pipe.
     marks = (agent, f"\0{pair.configuration}\0")
     eventually("nothing runs any more", lambda: not any(mark in _running() for mark in marks))
     assert not list(pair.folder.glob("narrows-*"))
@@ -190,7 +192,7 @@ def test_host_keys_are_checked_whatever_the_configuration_says(pair: Hosts) -> N
 def test_failed_logins_are_told_with_a_remedy(pair: Hosts) -> None:
     assert "refuses the login" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
     assert "Connection refused" in refusal("-p", "9", pair=pair)
-    # The whole command makes a row of it.
+    # The whole command turns it into a row.
     done = pair.narrows("check", "no-such-host.invalid", "--json")
     assert done.returncode == 4, done.stderr
     rows = rows_of(json.loads(done.stdout))
@@ -237,7 +239,7 @@ def test_the_address_for_datagrams_is_the_one_of_ssh_unless_it_goes_through_anot
         assert connection.configuration()["proxyjump"] == NAME
         deployment = deploy(connection, None, str(pair.remote_folder))
         assert deployment.connection[0] == THERE, "the host between is who the other one sees"
-        # The name that ssh is given may mean something only to the host between.
+        # The name given to ssh may be known only to the host in between.
         monkeypatch.setattr(connection, "configuration", lambda: {"hostname": "inside", "proxyjump": NAME})
         assert their_address(connection, deployment, None) == THERE
 
@@ -256,7 +258,7 @@ def passes(way: PathFacts) -> list[tuple[bool | None, ...]]:
 
 
 def test_ports_and_directions_are_told_apart(pair: Hosts) -> None:
-    # 5001 is open, 5002 only towards us, and what is said from 5003 there is lost on its way back.
+    # 5001 is open, 5002 only towards us, and answers from 5003 are lost on the way back.
     rules = (pair.to_there(5002), "iif far ipproto udp sport 5003")
     with pair.blocked(*rules):
         way = examine(pair)
@@ -303,13 +305,13 @@ def test_clocks_are_compared_anew_over_what_passes(pair: Hosts) -> None:
 
 
 def test_the_largest_packet_is_found_exactly_in_both_protocols(pair: Hosts) -> None:
-    # A tunnel somewhere on the way: 1400 bytes fit, and the router answers in ICMP, which nobody needs.
+    # A tunnel somewhere on the path: 1400 bytes fit, and the router answers with ICMP, which is not needed.
     pair.router.do("ip link set far mtu 1400")
     pair.there.do("ip link set eth0 mtu 1400")
     try:
         way = examine(pair, ports=[5001])
         assert (way.mtu_there, way.mtu_back) == (1400, 1400)
-        # IPv6, and a larger interface at our end alone.
+        # IPv6, and a larger interface only at our end.
         pair.here.do("ip link set eth0 mtu 9000")
         pair.router.do("ip link set near mtu 9000")
         way = examine(pair, ports=[5001], address=kit.THERE_6)
@@ -332,7 +334,7 @@ def test_the_error_bound_of_the_other_clock_contains_the_truth(
     pair: Hosts, shift_ns: int, blocked: bool
 ) -> None:
     far = pair.far("env", f"NARROWS_CLOCK_SHIFT_NS={shift_ns}")
-    # Where only we can be reached, it is the other end that asks.
+    # If only we can be reached, the other end asks.
     with pair.blocked(*([pair.to_there(5001)] if blocked else [])):
         way = examine(pair, ports=[5001], far=far)
     assert way.they_may_listen == ([] if blocked else [5001])
@@ -349,7 +351,7 @@ def test_offset_and_round_trip_follow_from_four_stamps() -> None:
 
 @contextlib.contextmanager
 def taken(end: kit.Namespace, *ports: int, seconds: float = 600) -> Iterator[None]:
-    """Some program has these ports for so long."""
+    """Makes a program use these ports for this long."""
     taker = subprocess.Popen(
         [*end.enter, sys.executable, "-c", _TAKE, str(seconds), *map(str, ports)],
         stdin=subprocess.PIPE,
@@ -375,7 +377,7 @@ def test_ports_that_another_campaign_examines_are_waited_for(
     monkeypatch.setattr(path_probe, "_AGAIN_S", 0.2)
     with taken(pair.here, *PORTS, seconds=2), taken(pair.there, *PORTS, seconds=2):
         way = examine(pair)
-    # One end is enough, and the two are not given back at the same moment.
+    # One end is enough, and the two are not released at the same moment.
     assert PORTS in (way.they_may_listen, way.we_may_listen)
     with taken(pair.there, PORTS[0], seconds=2):
         assert path_probe.compare_clocks(pair.near(), pair.far(), way) is not None
@@ -416,13 +418,13 @@ def test_an_agent_that_dies_is_told(pair: Hosts) -> None:
 
 # -- settings --------------------------------------------------------------------------------------
 
-#: One that every namespace has for itself, and that means nothing to the tests.
+#: A setting that every namespace has for itself, and that does not matter to the tests.
 SETTING = "net.ipv4.tcp_fin_timeout"
 
 
 @pytest.fixture
 def harmless(monkeypatch: pytest.MonkeyPatch, pair: Hosts) -> int:
-    """Preparation raises this setting instead of the machine's; its value."""
+    """Makes preparation raise this setting instead of the machine's; returns its value."""
     before = value_there(pair)
     monkeypatch.setattr(sysctls, "LEAST", {SETTING: before + 7})
     return before
@@ -472,7 +474,7 @@ def test_what_a_killed_agent_left_is_put_back_by_the_next(pair: Hosts, harmless:
         assert [change.before for change in again.recovered] == [harmless]
     assert value_there(pair) == harmless
 
-    # By whoever has started it, if that one is still there.
+    # By the program that started it, if that still exists.
     with sysctls.SysctlOverride(place, journal(pair)) as held:
         kill_agent(held)
     assert held.restored == held.changed and value_there(pair) == harmless

@@ -1,4 +1,4 @@
-"""What travels to another host, who it runs as there, and which ports it is asked to examine."""
+"""Programs that are copied to another host, the user as whom they run there, and the ports to examine."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_ports_keep_their_order_and_come_once() -> None:
 
 @contextlib.contextmanager
 def somebody(*programs: tuple[str, str]) -> Iterator[tuple[Ssh, Path]]:
-    """A user without rights behind a program that does what ssh does, with these programs (name, text of a
-    shell script) on the path; and the home folder."""
+    """A user without rights behind a program that acts like ssh, with these programs (name, text of a shell
+    script) on the path; and the home folder."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     needs("setpriv")
@@ -147,7 +147,7 @@ def test_an_ordinary_user_is_served_through_a_user_namespace() -> None:
 
 
 def test_sudo_without_a_password_is_used() -> None:
-    """A sudo that notes how it is called; it need not make anybody root to show that it is."""
+    """A sudo that records its arguments; it need not grant root to show that it is used."""
     with somebody(
         ("sudo", 'printf "%s\\n" "$*" >>$HOME/called; [ "$1" = -n ] || exit 1; shift; exec "$@"')
     ) as (
@@ -161,7 +161,7 @@ def test_sudo_without_a_password_is_used() -> None:
 
 
 def sleeper(folder: Path, name: str) -> Path:
-    """A program that takes longer than we wait."""
+    """A program that takes longer than the time limit."""
     program = folder / name
     program.write_text("#!/bin/sh\nexec sleep 2\n")
     program.chmod(0o755)
@@ -185,7 +185,7 @@ def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest
     def refuse(_: object) -> None:
         raise PermissionError
 
-    # A sudo that has become root is not ours to kill.
+    # A sudo that has become root can't be killed by us.
     monkeypatch.setattr(subprocess.Popen, "kill", refuse)
     with pytest.raises(UnavailableError, match=r"sudo has not answered for 0\.2 s.*: sudo -n true"):
         location.with_best_rights()
@@ -200,7 +200,7 @@ def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest
     ids=["hashes", "uname"],
 )
 def test_what_a_host_lacks_is_told(lack: tuple[str, ...], told: str) -> None:
-    """A host with the few programs that are needed, but for some."""
+    """A host with the few required programs, except for some."""
     with somebody() as (connection, home):
         tools = home.parent / "path"
         needed = {

@@ -1,4 +1,4 @@
-"""`narrows hunt`: the space, the search, what is left of what was found, and how a hunt goes on."""
+"""`narrows hunt`: the space, the search, the minimal scenario, and resuming."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def evaluated(folder: Path) -> set[str]:
 
 
 def cells(folder: Path) -> int:
-    """How many they are."""
+    """The number of cells."""
     return len(evaluated(folder))
 
 
@@ -83,7 +83,7 @@ def test_every_point_of_every_space_is_a_scenario_within_its_bounds(worst: str) 
             assert value is None or gene.low <= value <= gene.high, gene.name
         scenario = load_text(question.scenario(values, 1)).scenario
         assert scenario.duration_ns == 10 * SECOND
-        # What does not yield to congestion leaves most of even the lowest rate.
+        # Traffic that does not yield to congestion leaves most of even the lowest rate.
         assert all((values.get(name) or 0) <= 0.3 for name in ("datagrams", "short") if name in values)
     assert seen == {gene.name for gene in space.genes}
 
@@ -154,7 +154,7 @@ def test_what_counts_as_worst_and_what_is_kept_of_it() -> None:
     loss, utilization = OBJECTIVES["loss"], OBJECTIVES["utilization"]
     assert loss.worse(0.3, 0.2)
     assert utilization.worse(0.1, 0.2)
-    # Beyond a goal by a tenth, so that it still does in real time; without one, most of what was found.
+    # Beyond a goal by a tenth, so that it still is in real time; without a goal, most of the worst value.
     assert loss.value_to_keep(0.5, 0.2, False) == pytest.approx(0.22)
     assert utilization.value_to_keep(0.02, 0.1, False) == pytest.approx(0.09)
     assert utilization.value_to_keep(-0.6, -0.3, True) == pytest.approx(-0.33)
@@ -175,17 +175,17 @@ def test_a_hunt_finds_a_path_makes_it_minimal_and_shows_it_with_fresh_seeds(tmp_
     assert found["simulated"]["holds"]
     assert {one["verdict"] for one in found["simulated"]["runs"]} == {"ok"}
     assert found["simulated"]["median"] <= 0.25
-    # The scenario runs as any other, with what was found as its expectations.
+    # The scenario runs like any other, with the finding as its expectations.
     scenario = load(tmp_path / "one" / "minimal.yaml").scenario
     assert scenario.seed != found["seed"]
     assert [one.metric for one in scenario.expect] == ["throughput_ratio", "throughput_bps"]
-    # All evaluations are there, as a sweep's.
+    # All evaluations exist, in the form of a sweep.
     kept = SweepFolder.read(tmp_path / "one" / "evaluations")
     assert len(set(kept.column("cell"))) >= found["evaluations"]
     words = (tmp_path / "one" / "hunt.md").read_text()
     assert "On which path does vegas starve beside cubic?" in words
     assert "| rate | 2 Mbit/s to 8 Mbit/s |" in words
-    # The same seed finds the same, and what is there is not simulated again.
+    # The same seed finds the same path, and existing evaluations are not simulated again.
     parts = kept.parts
     again = hunted(tmp_path / "one", "vegas", "--against", "cubic", "--worst", "share", "--goal", "25 %",
                    "--budget", "400")  # fmt: skip
@@ -292,7 +292,7 @@ def test_an_interrupted_hunt_keeps_the_worst_and_goes_on(tmp_path: Path, number:
     command += ["--budget", "100000", *QUICK]
     work = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     ended = time.monotonic() + 60
-    # The first generation is 45 paths; more of them are of the second.
+    # The first generation has 45 paths; further ones belong to the second.
     while cells(folder) <= 45 and time.monotonic() < ended:
         time.sleep(0.1)
     os.kill(work.pid, number)
@@ -307,7 +307,7 @@ def test_an_interrupted_hunt_keeps_the_worst_and_goes_on(tmp_path: Path, number:
     after = hunted(folder, "bbr1", "--worst", "loss", "--budget", str(count))
     assert after["state"] == "done"
     assert after["evaluations"] == count
-    # Every path that had been tried is still there; `found` is the mildest of several runs now.
+    # Every path that was tried is still there; `found` is now the mildest of several runs.
     assert known < evaluated(folder)
 
 

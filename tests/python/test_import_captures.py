@@ -1,7 +1,7 @@
-"""Captures that real tools made, against what tshark says of them, and captures with known faults.
+"""Captures of real tools, compared with tshark's numbers, and captures with known faults.
 
-The captures and `truth.json` are made by `tests/imports/make/pcapng` and `pcapng-truth`; each value there has
-the command that tells it."""
+`tests/imports/make/pcapng` and `pcapng-truth` make the captures and `truth.json`; each value there has the
+command that computes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from narrows.formats.imports._choice import Choice
 
 FOLDER = Path(__file__).parent.parent / "imports" / "pcapng"
 TRUTH = json.loads((FOLDER / "truth.json").read_text())
-#: Headers of IPv6 and TCP; what is no larger carries no data.
+#: Headers of IPv6 and TCP; a packet of at most this size carries no data.
 HEADERS = 72
 
 
@@ -75,7 +75,7 @@ def test_captures_of_real_tools_give_what_tshark_says(tmp_path: Path, entry: dic
     large = "hold several packets" in run.reasons()
     if "goodput_bytes" in expect:
         assert flow["receiver"]["goodput_bytes"] == expect["goodput_bytes"]
-        # Of frames with several packets tshark counts frames.
+        # For frames with several packets tshark counts frames.
         if not large:
             assert flow["sender"]["retransmitted_packets"] == expect["retransmitted_frames"]
     if "rtt_mean_ns" in expect:
@@ -112,7 +112,7 @@ def test_a_capture_at_the_receiver_gives_no_round_trip_time(tmp_path: Path) -> N
 def test_interfaces_of_a_router_are_both_ends_of_its_queue(tmp_path: Path) -> None:
     run = only(tmp_path, FOLDER / "any-router.pcap.gz")
     assert run.document["import"]["ends"] == "both"
-    # The router's queue holds 40 ms at most (tbf latency).
+    # The router's queue holds at most 40 ms (tbf latency).
     assert 0 < run.metrics()["delay_mean_ns"] < 45e6
 
 
@@ -137,7 +137,7 @@ def tcp(
 def connection(
     start: float = 1.7e9, initial: int = 999, count: int = 400, zero: int = 0, source: Any = SENDER
 ) -> list[Frame]:
-    """The frames at the sender; of `zero` data frames each last one has no IP length."""
+    """The frames at the sender; every `zero`-th data frame has no IP length."""
     frames = [
         tcp(start - 0.1, source, RECEIVER, sequence=initial, flags=2),
         tcp(start - 0.06, RECEIVER, source, ack=initial + 1, flags=0x12),
@@ -266,7 +266,7 @@ def test_one_capture_twice_is_one_run(tmp_path: Path) -> None:
 
 
 def _rotate(file: Path, folder: Path, form: str) -> list[Path]:
-    """Parts of a capture, as editcap makes and names them."""
+    """Parts of a capture, as made and named by editcap."""
     folder.mkdir()
     plain = folder.parent / "plain.pcap"
     plain.write_bytes(gzip.decompress(file.read_bytes()))
@@ -288,7 +288,7 @@ def test_a_rotated_capture_is_read_as_the_whole_one(tmp_path: Path, form: str) -
 
 def test_a_rotated_capture_of_one_end_meets_the_whole_one_of_the_other(tmp_path: Path) -> None:
     parts = _rotate(FOLDER / "plain-sender.pcap.gz", tmp_path / "parts", "pcap")
-    # As `tcpdump -C` names them.
+    # tcpdump's names with -C.
     named = [part.rename(part.with_name(f"x.pcap{place or ''}")) for place, part in enumerate(parts)]
     receiver = FOLDER / "plain-receiver.pcap.gz"
     (expected,) = imported(tmp_path / "whole", FOLDER / "plain-sender.pcap.gz", receiver)
@@ -297,8 +297,8 @@ def test_a_rotated_capture_of_one_end_meets_the_whole_one_of_the_other(tmp_path:
 
 
 def _translate(file: Path, target: Path, *, ports: bool, keep_handshake: bool = True) -> Path:
-    """A capture (Ethernet, IPv4, TCP) as if it were taken beyond a NAT: clients have another address, and
-    other ports."""
+    """A capture (Ethernet, IPv4, TCP) as if taken beyond a NAT: clients have another address, and other
+    ports."""
     content = gzip.decompress(file.read_bytes())
     parts, place = [content[:24]], 24
     while place < len(content):

@@ -15,7 +15,7 @@ ROOT = Path(narrows.__file__).parent
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The packages and top modules of `narrows` that a file imports, wherever in it."""
+    """The packages and top-level modules of `narrows` that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: imports are absolute"
@@ -52,12 +52,12 @@ def test_a_cycle_is_found() -> None:
 
 
 def test_agents_are_started_by_their_client_only() -> None:
-    """Everything else asks `narrows.agent`; ssh is the other program that is spoken to."""
+    """Everything else uses `narrows.agent`; ssh is the other program with a protocol."""
     starts = {
         str(file.relative_to(ROOT))
         for file in ROOT.rglob("*.py")
         if "subprocess.Popen(" in file.read_text(encoding="utf-8")
     }
-    # Reports are drawn by processes of their own; compilers and wrappers of Pantheon are not ours.
+    # Reports are drawn by separate processes; compilers and wrappers of Pantheon are external.
     others = {"report/assemble.py", "programs/build.py", "scenario/programs/wrapper.py"}
     assert starts == {"agent/location.py", "agent/process.py", "hosts/ssh.py"} | others

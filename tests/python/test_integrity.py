@@ -1,4 +1,4 @@
-"""Folders of results that somebody has changed: nothing leads out of them, and what was exchanged is told."""
+"""Modified folders of results: nothing leads out of them, and exchanged files are reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _edit(folder: Path, **entry: Any) -> None:
 
 
 def _noted(folder: Path) -> None:
-    """Notes the digests, as a run does."""
+    """Records the digests, as a run does."""
     path = folder / "campaign.json"
     document = json.loads(path.read_text())
     for entry in document["cells"]:
@@ -72,7 +72,7 @@ def campaign(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", ["report", "show", "check", "export"])
 def test_ids_are_names_of_folders(campaign: Path, tmp_path: Path, command: str, bad: Any) -> None:
     if isinstance(bad, str) and bad.startswith("../"):
-        # What it leads to is there, and is a record.
+        # The target of the link exists, and is a record.
         shutil.copytree(campaign / "cells" / "cubic-r1", campaign / "cells" / bad)
     _edit(campaign, id=bad)
     before = sorted(tmp_path.rglob("*"))

@@ -1,4 +1,4 @@
-"""`narrows.compare` and `narrows.plot`, as programs and notebooks call them."""
+"""`narrows.compare` and `narrows.plot`, as used by programs and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in intervals, as iperf prints them."""
+"""Runs in intervals, like iperf's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipes, sockets, devices and folders in the place of files: every command refuses them at once."""
+"""Pipes, sockets, devices and folders in place of files: every command refuses them at once."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ schemes: [reno]
 duration: 500 ms
 sweep: {path.forward.1.delay: [5 ms, 10 ms], design: grid}
 """
-#: Commands that look at a campaign, with `C` for its folder, `O` for a second one and `X` for a new one.
+#: Commands that read a campaign, with `C` for its folder, `O` for a second one and `X` for a new one.
 LOOKING = [
     "show C", "show C/cells/reno-r1", "show C/cells/reno-r1 --interval 0.1", "check C",
     "check C/cells/reno-r1", "compare C O", "compare O C",
     "plot C --figure throughput -o X.svg", "plot C --figure summary -o X.svg", "ls C", "note C", "tag C",
     "merge C O -o X", "site C -o X", "export C --format csv -o X", "export C --format pantheon -o X",
 ]  # fmt: skip
-#: Commands that make results again from the records, and put them in the place of whatever is there.
+#: Commands that compute results again from the records, and replace whatever is in their place.
 MENDING = ["report C --report html", "run link.yaml -o C --no-report"]
 QUERIES = [
     ["query", "select count(*) from results", "C"],
@@ -59,7 +59,7 @@ NAMING = [
     "calibrate link.csv --trace P -o X", "show C --metrics P", "run link.yaml -o X --metrics P",
     "shell --trace-up P -- true", "run link.yaml -o P",
 ]  # fmt: skip
-#: What a command ends with that does not end by its own.
+#: The exit code of a command that does not end by itself.
 HANGS = None
 
 
@@ -94,7 +94,7 @@ def _files(folder: Path) -> list[str]:
 
 
 def _with_pipe(made: Path, place: Path, name: str) -> Path:
-    """A copy of everything in which a pipe has the place of a file."""
+    """A copy of everything in which a pipe replaces a file."""
     shutil.copytree(made, place)
     path = place / name
     path.unlink(missing_ok=True)
@@ -119,20 +119,20 @@ def test_a_pipe_in_a_campaign_hangs_no_command(made: Path, tmp_path: Path, name:
     pipe = _with_pipe(made, tmp_path / "w", where)
     commands = [[*words.replace("X", f"x{n}").split()] for n, words in enumerate(LOOKING)] + QUERIES
     ended = run_all(commands, tmp_path / "w")
-    # None of those that look at a campaign has changed it.
+    # No command that reads a campaign has changed it.
     assert pipe.is_fifo()
     mended = run_all([words.split() for words in MENDING], tmp_path / "w")
     for one in (*ended, *mended):
         _refused(one, (0, 1, 2, 3, 6))
     if name in ("campaign.json", "results.json"):
         for one in ended:
-            # Packets, also as logs in the format of Pantheon, are read from the records alone.
+            # Packets, also as logs in Pantheon's format, are read from the records alone.
             if name == "results.json" and ("pantheon" in one.words or "packets" in one.words[1]):
                 assert one.code == 0, one
             elif one.words[0] in ("show", "compare", "plot", "query", "export") and "C" in one.words:
                 assert one.code == 3, (one.words, one.code, one.output)
     if name == "results.json":
-        # As the refusals say, a report makes them again.
+        # As the error messages say, a report computes them again.
         assert mended[0].code == 0 and pipe.is_file(), mended[0]
         (again,) = run_all([["plot", "C", "--figure", "throughput", "-o", "again.svg"]], tmp_path / "w")
         assert again.code == 0, again
@@ -157,7 +157,7 @@ def test_pipes_sockets_and_devices_are_no_arguments(made: Path, tmp_path: Path) 
         bound.bind(os.path.relpath(place / "socket"))
     commands = []
     for number, words in enumerate(NAMING):
-        # One of each kind where files are opened by the same code.
+        # One of each kind if the same code opens the files.
         others = (
             ("socket", "/dev/zero", "/dev/kmsg", "/dev/tty") if words in ("run P", "trace show P") else ()
         )
@@ -166,7 +166,7 @@ def test_pipes_sockets_and_devices_are_no_arguments(made: Path, tmp_path: Path) 
             commands.append(named)
     ended = run_all(commands, place)
     for one in ended:
-        # Of a scheme, a family or a view of that name there is none, which is a matter of usage.
+        # No scheme, family or view has that name, which is a usage error.
         _refused(one, (1, 2, 3))
     read = [one for one in ended if one.words[0] in ("run", "trace", "import", "show", "check", "compare")]
     for one in read:
@@ -194,7 +194,7 @@ def test_only_regular_files_are_opened(odd: list[Path], tmp_path: Path) -> None:
         read_bytes(file, 2)
 
 
-#: Modules that read files of the package, of the system or of their own making in a folder of their own.
+#: Modules that read files of the package, of the system or of their own in private folders.
 _OTHERS = {
     "agent/cell.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py", "cli/completion.py",
     "comparison/equivalence.py", "comparison/page.py", "documents/reference.py", "files.py",

@@ -1,4 +1,4 @@
-"""The journal of a campaign: what survives `kill -9`, what is found when it was changed, and its cost."""
+"""The journal of a campaign: surviving `kill -9`, detecting changes, and its cost."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_line_without_an_end_does_not_count(killed: Lab) -> None:
         file.write_bytes(kept + torn)
         assert killed.campaign == whole
         file.write_bytes(kept)
-    # Even the first line may be the torn one.
+    # Even the first line may be torn.
     file.write_bytes(file.read_bytes()[:20])
     assert killed.states() == ["pending"] * 6
     assert killed.run()[0] == 0 and killed.states() == ["finished"] * 6
@@ -173,7 +173,7 @@ def test_members_of_journals_are_checked_like_those_of_campaign_json(tmp_path: P
 
 def test_a_journal_that_was_folded_already_changes_nothing(killed: Lab) -> None:
     stale = (killed.out / journal.FILE).read_bytes()
-    # A cell that it notes is made again by the next session.
+    # A cell in it is run again by the next session.
     noted = next(line["cell"]["id"] for line in lines(killed.out)[1:])
     shutil.rmtree(killed.out / "cells" / noted)
     assert killed.run()[0] == 0
@@ -200,7 +200,7 @@ def test_a_reader_sees_a_session_that_ends_between_its_two_files(
             folder.end_session("interrupted")
         return read(campaign)
 
-    # The folder above reads with the true one.
+    # The parent folder is readable with the genuine one.
     def first(campaign: Path) -> journal.Written | None:
         monkeypatch.setattr(journal, "read", read)
         return ended_meanwhile(campaign)
@@ -241,7 +241,7 @@ def test_a_full_disk_leaves_no_half_line_between_others(
 def test_what_a_cell_costs_does_not_grow_with_the_number_of_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted are bytes handed to the kernel per cell: seconds would be those of the machine."""
+    """The bytes written per cell are counted: seconds would depend on the machine."""
 
     def bytes_per_cell(number: int) -> float:
         path = tmp_path / str(number)

@@ -1,4 +1,4 @@
-"""Schemes that are loaded into the kernel: names, files, and what is refused before anything runs."""
+"""Schemes that are loaded into the kernel: names, files, and refusals before anything runs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_file_is_named_in_the_place_of_a_scheme(tmp_path: Path) -> None:
     scenario = load(file).scenario
     flow = cells_of(scenario)[0].to_json()["flows"][0]
     sha256 = hashlib.sha256(b"content").hexdigest()
-    # The registry of the tests calls every object my_cc.
+    # The registry of the tests names every object my_cc.
     assert (flow["scheme"], flow["params"]) == ("bpf:my_cc", {})
     assert flow["object"] == {"name": "mine.bpf.o", "sha256": sha256}
     assert scenario.files.contents == {sha256: b"content"}
@@ -98,7 +98,7 @@ def test_the_option_adds_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "far").mkdir()
     file = tmp_path / "far" / "s.yaml"
     file.write_text(text("reno"))
-    # Relative to where the command runs, not to the scenario.
+    # Relative to the working directory of the command, not to the scenario.
     monkeypatch.chdir(tmp_path)
     scenario = load(file, [Override.from_object("it's.o")]).scenario
     assert [row.label for row in scenario.schemes] == ["reno", "bpf:my_cc"]
@@ -185,9 +185,9 @@ def test_a_program_of_ours_runs_beside_the_kernels(tmp_path: Path) -> None:
     if not (facts["bpf"]["ok"] and facts["namespaces"]["ok"]):
         pytest.skip(str(facts["bpf"]["why"] or facts["namespaces"]["why"]))
     done = call("run", "s.yaml", "-o", "out", "--no-report", cwd=tmp_path)
-    # 6: a busy machine may make a run invalid, which is no fault of the program.
+    # 6: a busy machine may make a run invalid, which is not the program's fault.
     assert done.returncode in (0, 6), done.stderr
     run = json.loads((tmp_path / "out/cells/bpf-exp-r1/run.json").read_text())
-    # With a number behind it while another run uses the program.
+    # With a numeric suffix while another run uses the program.
     assert run["flows"][0]["fingerprint"]["bpf"]["kernel_name"].startswith("nw_exp")
     assert run["flows"][0]["fingerprint"]["params"]["beta"] == 0.75

@@ -1,7 +1,7 @@
 """Commands that are killed at any moment and called again end as if nothing had happened: nothing is lost,
-nothing is there twice, nothing is left behind.
+duplicated, or left behind.
 
-`make test` kills each command once. NARROWS_KILLS=200 spreads so many kills over them; NARROWS_KILLS_SEED
+`make test` kills each command once. NARROWS_KILLS=200 spreads that many kills over them; NARROWS_KILLS_SEED
 chooses other moments.
 """
 
@@ -35,7 +35,7 @@ from processes import eventually
 KILLS = int(os.environ.get("NARROWS_KILLS", "0"))
 SEED = int(os.environ.get("NARROWS_KILLS_SEED", "1"))
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-#: Most kills in a row before a command may end.
+#: Maximum number of consecutive kills before a command may end.
 IN_A_ROW = 3
 
 RUN = """\
@@ -48,7 +48,7 @@ schemes: [reno, cubic, vegas]
 duration: 2 s
 runs: 12
 """
-#: A trace is a file that cells name, which workers keep in a folder while they simulate.
+#: Cells name a trace, a file that workers keep in a folder while they simulate.
 SWEEP = """\
 schema: narrows/scenario/1
 name: swept
@@ -109,13 +109,13 @@ def prepare_hunt(_: Path) -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """What is killed: its words, and what it needs in a new folder."""
+    """A command to be killed: its words, and its requirements in a new folder."""
 
     words: tuple[str, ...]
     prepare: Callable[[Path], None]
-    #: Folders and files that it makes or changes.
+    #: Folders and files that it creates or changes.
     made: tuple[str, ...]
-    #: Exit codes besides 0 of a command that has done its work.
+    #: Exit codes besides 0 of a command that has completed its work.
     codes: tuple[int, ...] = ()
 
 
@@ -134,7 +134,7 @@ COMMANDS = {
     "report": Command(("report", "results/c3"), lambda place: make_campaigns(place, 3), ("results",)),
 }
 
-#: Members that say when something was done, how long it took and in how many sessions.
+#: Members with times, durations and numbers of sessions.
 TIMES = {
     "created_at", "ended_at", "started_at", "sessions", "attempts", "failures", "argv", "at", "searched_s",
     "seconds", "version", "versions", "host", "folder", "family", "_cell_order",
@@ -148,15 +148,15 @@ def without_times(value: Any) -> Any:
 
 
 def content_of(path: Path) -> object:
-    """What a file says, whenever it was made."""
+    """The content of a file, independent of the time of its creation."""
     data = path.read_bytes()
     if path.suffix == ".json":
         document = json.loads(data)
         if str(document.get("format")).endswith(".1"):
-            # The digest follows from times and folders; reading the file checks that it fits.
+            # The digest depends on times and folders; reading the file verifies it.
             assert read_json(path, document["format"].partition(".")[0]) and document.pop("digest")
         if path.name == "sweep.json":
-            # How cells lie in parts follows from the kills; that they are these is checked with the rows.
+            # The distribution of cells over parts depends on the kills; the rows are compared instead.
             assert document.pop(PARTS)
         return without_times(document)
     if path.suffix == ".jsonl":
@@ -170,7 +170,7 @@ def content_of(path: Path) -> object:
 
 
 def state_of(command: Command, place: Path) -> dict[str, object]:
-    """Everything that a command leaves, with the rows of data sets in place of their parts."""
+    """The whole output of a command, with the rows of data sets in place of their parts."""
     found: dict[str, object] = {}
     for root in command.made:
         for path in sorted((place / root).rglob("*")):
@@ -184,7 +184,7 @@ def state_of(command: Command, place: Path) -> dict[str, object]:
                 found[f"{name} rows"] = sorted(json.dumps(row, sort_keys=True) for row in rows)
                 cells = [(row["cell"], row["flow"]) for row in rows]
                 assert len(set(cells)) == len(cells), f"{name}: something is there twice"
-    # Pages name the day of what they show; what is in them follows from files that are compared.
+    # Pages contain dates; their content follows from files that are compared.
     if "lab" in command.words:
         found |= {name: "there" for name in found if name.endswith((".html", ".md", ".pdf"))}
     return found
@@ -192,7 +192,7 @@ def state_of(command: Command, place: Path) -> dict[str, object]:
 
 @dataclass
 class Killer:
-    """Runs a command again and again in folders of its own, and ends it before it has done its work."""
+    """Runs a command repeatedly in private folders, and kills it before it has completed its work."""
 
     command: Command
     base: Path
@@ -217,7 +217,7 @@ class Killer:
             )
 
     def complete(self, place: Path) -> dict[str, object]:
-        """Lets the command end; the state that it leaves."""
+        """Lets the command end; returns its final state."""
         process = self.start(place)
         processes.finish(process, 600)
         said = (place / "said.txt").read_text()
@@ -228,7 +228,7 @@ class Killer:
         return state_of(self.command, place)
 
     def kill(self, place: Path) -> bool:
-        """Starts the command and ends it at some moment; False if it was quicker."""
+        """Starts the command and kills it at some moment; False if it was faster."""
         process = self.start(place)
         moment = self.draw.uniform(0.05, 1.0) * self.seconds
         number = self.draw.choice(SIGNALS)
@@ -239,7 +239,7 @@ class Killer:
             pass
         began = time.monotonic()
         with contextlib.suppress(ProcessLookupError):
-            # A terminal's Ctrl-C reaches all that it has started.
+            # A terminal's Ctrl-C reaches all of its processes.
             (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
         processes.finish(process, 60)
         self.slowest = max(self.slowest, time.monotonic() - began)
@@ -273,7 +273,7 @@ def test_a_command_that_is_killed_and_called_again_ends_as_if_nothing_had_happen
     whole = tmp_path / "whole"
     whole.mkdir()
     command.prepare(whole)
-    # Before it is run: what is prepared may take long, and must be the same in all folders.
+    # Before it runs: preparation may take long, and must be the same in all folders.
     shutil.copytree(whole, tmp_path / "prepared")
     began = time.monotonic()
     expected = killer.complete(whole)

@@ -1,4 +1,4 @@
-"""Laboratories: families that are folders of data, run and compared with what was published."""
+"""Laboratories: families that are folders of data, run and compared with published values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """The family after it was run, and its document."""
+    """The family after its run, and its document."""
     place = tmp_path_factory.mktemp("lab")
     result = narrows("lab", "run", family(place / "buffers"), "-o", place / "out", "--json")
     assert result.exit_code == 0, (result.output, result.exception)
@@ -253,7 +253,7 @@ def test_shipped_families_can_be_run(name: str, quick: bool, where: str) -> None
 
 @pytest.mark.parametrize("name", _shipped())
 def test_every_published_value_of_a_shipped_family_is_found(name: str) -> None:
-    """Of each column some cell has a published value, and each case has one in some column."""
+    """Each column has a published value for some cell, and each case has one in some column."""
     lab = store.load(name)
     if lab.published is None:
         return

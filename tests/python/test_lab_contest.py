@@ -68,7 +68,7 @@ def test_the_mean_rank_decides_and_not_the_size_of_a_lead() -> None:
     assert table(found, "place") == {"steady": 1, "wild": 2, "slow": 3}
     assert table(found, "score") == pytest.approx({"steady": 4 / 3, "wild": 5 / 3, "slow": 3})
     assert table(found, "won") == {"steady": 2, "wild": 1, "slow": 0}
-    # Other paths might have put the first two the other way round, and the third nowhere else.
+    # Other paths might have exchanged the first two, but would not have moved the third.
     assert (table(found, "place_low")["slow"], table(found, "place_high")["slow"]) == (3, 3)
     assert (table(found, "place_low")["wild"], table(found, "place_high")["wild"]) == (1, 2)
 
@@ -102,7 +102,7 @@ def test_names_of_paths_are_hidden() -> None:
 
 
 def contest(place: Path, scenarios: dict[str, str], submissions: dict[str, str]) -> tuple[Path, Path]:
-    """Folders with the paths and with those who take part."""
+    """Folders with the paths and with the submissions."""
     for folder, files in (("paths", scenarios), ("in", submissions)):
         (place / folder).mkdir()
         for name, text in files.items():
@@ -137,7 +137,7 @@ def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
     assert problems["ada"] == problems["bob"] == []
     assert "gamma" in problems["carl"][0] and "is not a scheme" in problems["dora"][0]
     assert "cubik" in problems["eve"][0] and "cubic" in problems["eve"][0]
-    # A deep queue: who keeps it empty has more power.
+    # A deep queue: a scheme that keeps it empty has more power.
     ada, bob = table(shown, "values")["ada"], table(shown, "values")["bob"]
     assert ada[0] > bob[0] and None not in [*ada, *bob]
     for hidden in ("lossy", "several", str(paths)):
@@ -148,7 +148,7 @@ def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
     assert float(lines[0]["path 1 power"]) == pytest.approx(shown["ranking"][0]["values"][0], rel=1e-5)
     whole = json.loads((out / "contest.json").read_text())
     assert whole["paths"] == ["deep", "lossy", "several 1", "several 2"]
-    # The same command finds everything done, and says the same.
+    # The same command finds everything complete, and prints the same.
     records = {path: path.stat().st_mtime_ns for path in out.rglob("run.json")}
     assert len(records) == 2 * 4 * 2
     again = narrows("lab", "contest", paths, submitted, "-o", out)
@@ -159,7 +159,7 @@ def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
 
 
 def test_who_fails_on_one_path_goes_on_on_the_others(tmp_path: Path) -> None:
-    """Sprout sends media of its own, and no file."""
+    """Sprout generates its media, and sends no file."""
     file = SCENARIO + "flows: {traffic: {transfer: 100 kB}}\n"
     paths, submitted = contest(
         tmp_path, {"a file.yaml": file, "two.yaml": SCENARIO}, {"s.yaml": "sprout\n", "r.yaml": "reno\n"}
@@ -184,7 +184,7 @@ def test_power_is_that_of_the_own_flows() -> None:
 
 
 def test_who_uses_up_the_time_is_last(tmp_path: Path) -> None:
-    """The submission's own program: here one that simulates nothing, for ever."""
+    """The submission's own program: here one that never ends and simulates nothing."""
     if shutil.which("cargo") is None or shutil.which("prlimit") is None:
         pytest.skip("needs cargo and prlimit")
     paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, {"good.yaml": "reno\n"})
@@ -214,7 +214,7 @@ def test_who_uses_up_the_time_is_last(tmp_path: Path) -> None:
 @pytest.mark.study
 @pytest.mark.timeout(600)
 def test_a_crate_takes_part(tmp_path: Path) -> None:
-    """That of the example, built where its own tests have been built."""
+    """The example's crate, built where its tests were built."""
     if shutil.which("cargo") is None:
         pytest.skip("needs cargo")
     lone = SCENARIO.replace(
@@ -230,7 +230,7 @@ def test_a_crate_takes_part(tmp_path: Path) -> None:
     done = narrows("lab", "contest", paths, submitted, "-o", out, "--per-path", "--json")
     assert done.exit_code == 0, (done.output, done.exception)
     values = table(json.loads(done.stdout), "values")
-    # Textbook AIMD is nearly Reno, and not quite: beside Vegas both have their own share alone.
+    # Textbook AIMD is nearly Reno, but not quite: beside Vegas both get a different share.
     assert values["aimd"] == pytest.approx(values["reno"], rel=0.2)
     assert values["aimd"][1] != values["reno"][1] and values["aimd"][1] < values["aimd"][0]
     flows = json.loads((out / "runs" / "aimd" / "two" / "results.json").read_text())["rows"]
@@ -238,7 +238,7 @@ def test_a_crate_takes_part(tmp_path: Path) -> None:
 
 
 def test_a_busy_machine_costs_nobody_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no run of an emulated path is valid, it is run again, and not for ever."""
+    """If no run of an emulated path is valid, it is repeated a limited number of times."""
     handed_in = {f"{name}.yaml": "linux:reno\n" for name in ("busy", "calm", "spoilt")}
     paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, handed_in)
     places: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What tables show, in sentences, and how far two tables agree: hand-made ones with ties, holes and
+"""The findings in tables as sentences, and the agreement of two tables: hand-made ones with ties, gaps and
 negative values."""
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def test_a_table_without_a_usable_value_has_no_order() -> None:
 
 
 def test_kendalls_tau_with_ties() -> None:
-    # Agresti, "Analysis of Ordinal Categorical Data": tau-b counts ties of one side in its own factor alone.
+    # Agresti, "Analysis of Ordinal Categorical Data": tau-b counts the ties of one side only in that side's
+    # factor.
     found = agreement([1, 2, 3, 3], [1, 3, 2, 4])
     assert (found.same, found.reversed, found.ties_first, found.ties_second) == (4, 1, 1, 0)
     assert found.tau == pytest.approx((4 - 1) / math.sqrt(5 * 6))

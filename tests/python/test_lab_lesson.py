@@ -40,7 +40,7 @@ answers:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
-    """A lesson after it was run, and the delays that its runs had, in ms."""
+    """A lesson after its run, and the delays of its runs in ms."""
     place = tmp_path_factory.mktemp("lesson")
     made = family(place / "lesson", LAB + LESSON)
     (made / "solution.yaml").write_text(SOLUTION)
@@ -71,7 +71,7 @@ def test_questions_are_written_for_the_student(done: tuple[Path, dict[str, float
     assert "look.delay:\n" in text
     assert "(one of: sender, receiver)" in text
     assert "(a number in ms)" in text
-    # What is there already is the student's.
+    # Existing answers belong to the student.
     answer(again, who="sender")
     assert narrows("lab", "run", done[0] / "lesson", "--quick", "-o", again).exit_code == 0
     assert "look.who: sender" in (again / "answers.yaml").read_text()

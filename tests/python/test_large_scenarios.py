@@ -102,7 +102,7 @@ def _named(count: int, form: str) -> str:
     if form == "schemes":
         return head + f"schemes: [{', '.join(f'{{scheme: cubic, name: n{k}}}' for k in names)}]\n"
     if form == "alike":
-        # Letters that ids do not have.
+        # Letters that ids do not contain.
         alike = [f"{{scheme: cubic, name: ü{chr(0x4E00 + k)}}}" for k in names]
         return head + f"schemes: [{', '.join(alike)}]\n"
     flows = head + f"schemes: [reno]\nflows: [{', '.join(f'{{label: n{k}}}' for k in names)}]\n"
@@ -120,5 +120,5 @@ def test_the_work_of_planning_grows_with_the_number_of_names_and_not_with_its_sq
         profile = cProfile.Profile()
         profile.runcall(plan, _named(count, form))
         calls.append(sum(entry.callcount for entry in profile.getstats()))
-    # The first one imports what the others have.
+    # The first one imports what the others need.
     assert calls[2] < 2.2 * calls[1]

@@ -1,4 +1,4 @@
-"""Lists beside the tests: modules of test programs, tests that may be skipped, mutants."""
+"""Lists that accompany the tests: modules of test programs, tests that may be skipped, mutants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MUTANTS = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text())["mutant"]
 
 
 def functions(path: str) -> str:
-    """Everything in Rust that a package may have the tests in."""
+    """All Rust functions of the files that may contain a package's tests."""
     return "\n".join(file.read_text() for file in (ROOT / path).rglob("*.rs"))
 
 
@@ -47,7 +47,7 @@ def test_what_may_be_skipped_exists_and_has_a_reason() -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: str(mutant["name"]))
 def test_mutants_are_of_today(mutant: dict[str, str]) -> None:
     content = (ROOT / mutant["file"]).read_text()
-    # Whoever has rewritten the line: change it in tests/mutants.toml too, or break another one there.
+    # If you have rewritten the line, change it in tests/mutants.toml too, or break another line there.
     assert content.count(mutant["old"]) == 1
     if "cargo" not in mutant:
         file, _, name = mutant["test"].partition("::")

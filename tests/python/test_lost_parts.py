@@ -1,4 +1,4 @@
-"""Sweeps, hunts, calibrations and campaigns whose folders lose something while they are at work."""
+"""Sweeps, hunts, calibrations and campaigns whose folders lose files during the work."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sweep(tmp_path: Path, loaded: LoadedSweep) -> Path:
 
 
 def _run(loaded: LoadedSweep, path: Path, meanwhile: Callable[[], object] = lambda: None) -> int:
-    """Runs a sweep, with a part for every cell; `meanwhile` is done once when half of it is there."""
+    """Runs a sweep with one part per cell; `meanwhile` is called once when half of them exist."""
     folder = SweepFolder.open(path, loaded)
     done: list[bool] = []
 
@@ -160,7 +160,7 @@ def test_merging_refuses_a_share_that_has_lost_parts(sweep: Path, tmp_path: Path
 
 
 def test_sweeps_without_digests_are_counted(sweep: Path) -> None:
-    """As versions before wrote them."""
+    """As written by earlier versions."""
     document = json.loads((sweep / "sweep.json").read_text())
     del document["digest"], document["parts"]
     (sweep / "sweep.json").write_text(json.dumps(document | {"format": "narrows/sweep/1"}))

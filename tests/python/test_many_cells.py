@@ -1,4 +1,4 @@
-"""Campaigns of thousands of cells: what is left out by default, and what must not grow with their square."""
+"""Campaigns of thousands of cells: default omissions, and costs that must not grow quadratically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key matrix: every combination of values, with rows of its own."""
+"""The key matrix: every combination of values, with separate rows."""
 
 from __future__ import annotations
 

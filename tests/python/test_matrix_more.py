@@ -69,7 +69,7 @@ def test_derived_values_are_told_and_change_nothing() -> None:
 
 
 def test_a_scenario_has_the_hash_that_it_had_before() -> None:
-    """Folders of campaigns stay resumable: what is new is left out where it says nothing."""
+    """Campaign folders stay resumable: new members are omitted if empty."""
     old = BASE + "matrix: {path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}\n"
     resolved = loads(old).to_json()
     assert "derived" not in resolved["schemes"][0]

@@ -1,4 +1,4 @@
-"""What is measured of a run, when its flows start, and statistics of times that are not known."""
+"""The measured part of a run, the start of flows, and statistics of unknown times."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_part_of_the_run_and_links() -> None:
     assert content["transfers"] == "bins"
     plain = loads(GOOD)
     assert scenario.hash != plain.hash
-    # Nothing is added to scenarios that do not ask, so results of earlier versions stay theirs.
+    # Nothing is added to scenarios that do not request it, so results of earlier versions remain valid.
     assert not {"measure", "transfers"} & set(cells_of(plain)[0].to_json())
     assert loads(GOOD + "transfers: all\n").hash == plain.hash
 
@@ -152,7 +152,7 @@ def settings_of(scenario: Scenario) -> dict[str, Any]:
 def test_hosts_of_background_flows_have_one_name() -> None:
     text = "hosts: {two: {tcp_sack: 1}, background: {tcp_sack: 0}, all: {mtu: 1400 B}}\n"
     found = settings_of(loads(NETWORK + text))
-    # A host that a flow under test uses, too, is not one of them; nor is one that nobody uses.
+    # Hosts that a flow under test also uses, or that no flow uses, are excluded.
     assert found["one"] == found["web"] == {"mtu": 1400}
     assert found["web-peer"] == found["two-peer"] == {"mtu": 1400, "tcp_sack": 0}
     assert found["two"] == {"mtu": 1400, "tcp_sack": 1}, "what is said of one host weighs more"
@@ -170,7 +170,7 @@ def test_times_that_did_not_happen_enter_no_mean() -> None:
         happened = None if time == 0 else float(time is not None)
         return made_row("x", {"convergence": time or None, "converged": happened}, verdict=verdict)
 
-    # Two converged, one did not, one could not tell, one is invalid.
+    # Two converged, one did not, one is undetermined, one is invalid.
     found = over_runs([row(15.0), row(None), row(35.0), row(0), row(5.0, "invalid")], metrics)
     assert found["convergence"] == Statistics(
         mean=None, median=25.0, ci95=None, n=2, happened=2, of=3, share=2 / 3

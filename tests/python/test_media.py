@@ -1,4 +1,4 @@
-"""Real-time schemes in scenarios: what they may be asked for, and what is said otherwise."""
+"""Real-time schemes in scenarios: their allowed settings, and the errors for others."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ duration: 10 s
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> registry.Registry:
-    """The registry of tests with a real-time scheme in it."""
+    """The tests' registry with a real-time scheme in it."""
     document = json.loads((HERE / "registry.json").read_text())
     document["schemes"].append(METRONOME)
     size = {"name": "packet_size", "kind": "bytes", "default": 1500, "min": 128, "max": 9000}
@@ -129,7 +129,7 @@ def test_it_carries_no_traffic_and_has_one_connection() -> None:
     said_all = problems_of(written("metronome", "traffic: {web: 1 Mbit/s}"))
     assert len(said_all) == 1
     assert "metronome has no traffic but its own media; remove traffic" in said_all[0]
-    # What the default is may be written.
+    # A default may be written explicitly.
     loads(written("metronome", "connections: 1, traffic: bulk"), "test.yaml")
 
 
@@ -186,7 +186,7 @@ def test_the_terminal_has_one_table_of_frames(tmp_path: Path) -> None:
     shown = on_terminal("show", tmp_path / "1", columns=100)
     table = shown[shown.index("frames lost") :]
     assert re.findall(r"^(gcc|scream|cubic) .* [0-9.]+\s*$", table, re.MULTILINE) == ["gcc", "scream"]
-    # Of several flows each has a row.
+    # With several flows, each has a row.
     shown = on_terminal("show", tmp_path / "2", columns=100)
     table = shown[shown.index("frames lost") :]
     assert re.findall(r"^(?:gcc|scream) +([12]) ", table, re.MULTILINE) == ["1", "2", "1", "2"]

@@ -1,4 +1,4 @@
-"""The test cases 5.1 to 5.8 of RFC 8867: each scenario in `scenarios/media` holds what it expects."""
+"""The test cases 5.1 to 5.8 of RFC 8867: each scenario in `scenarios/media` meets its expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of cells, told before they run."""
+"""The memory of cells, announced before they run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_many_packets_are_told_with_their_amount(
 def test_a_trace_with_millions_of_opportunities_in_a_moment_is_told(tmp_path: Path) -> None:
     (tmp_path / "dense.trace").write_text("1\n" * 2_000_000, encoding="utf-8")
     assert told(tmp_path, "{trace: dense.trace}", "2 s")
-    # Bins keep no packets, but 24 Tbit/s over 10 ms are 20 million under way.
+    # Bins keep no packets, but 24 Tbit/s over 10 ms are 20 million in flight.
     (sentence,) = told(tmp_path, "{trace: dense.trace}", "2 s", "record: bins\n")
     assert "3.0 GB" in sentence and "record: bins" not in sentence
 

@@ -1,4 +1,4 @@
-"""Models: the importers on files made here, the user's folder, the command line, and models in scenarios."""
+"""Models: importing synthetic files, the user's folder, the command line, and models in scenarios."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_what_a_trainer_exports_is_a_model(tmp_path: Path, home: Path) -> None:
 
 
 def former_file(header: str, data: bytes = b"") -> bytes:
-    """A file of the format before."""
+    """A file of the former format."""
     return FORMER + len(header.encode()).to_bytes(4, "little") + header.encode() + data
 
 
@@ -334,7 +334,7 @@ def test_a_model_is_named_in_two_ways(home: Path, tmp_path: Path) -> None:
     assert row.label == "indigo model=mine header=0B"
     model = short.to_json()["schemes"][0]["flows"][0]["params"]["model"]
     assert model["name"] == "mine.safetensors" and model["sha256"] in short.files.contents
-    # Other content, another experiment.
+    # Different content, another experiment.
     (home / "mine.safetensors").write_bytes(convert_note(model_kit.small_network()))
     assert scenario("[{indigo: mine, header: 0 B}]").hash != short.hash
 

@@ -1,4 +1,5 @@
-"""Files that are no models, or odd ones: told in one sentence, wherever they lie, and without escapes."""
+"""Files that are not models, or odd ones: reported in one sentence, wherever they are, and without
+escapes."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def narrows(*arguments: str | Path) -> Result:
 
 
 def with_header(header: str, data: bytes = b"") -> bytes:
-    """A model file with a header of any kind."""
+    """A model file with an arbitrary header."""
     return len(header.encode()).to_bytes(8, "little") + header.encode() + data
 
 

@@ -1,4 +1,4 @@
-"""Changed scenarios end in a sentence, within a gigabyte and 20 s of a processor: planned, and simulated.
+"""Mutated scenarios end in a sentence, within a gigabyte and 20 s of processor time: planned, and simulated.
 
 `NARROWS_MUTATED=1000` plans a thousand and runs two hundred, from `NARROWS_MUTATED_SEED` on (`make explore`).
 """
@@ -17,7 +17,7 @@ import mutated_kit
 
 COUNT = int(os.environ.get("NARROWS_MUTATED", "100"))
 SEED = int(os.environ.get("NARROWS_MUTATED_SEED", "1"))
-#: Tests run beside each other; each of these has its own share of the seeds.
+#: Tests run in parallel; each of these has a separate share of the seeds.
 SHARES = 4
 
 
@@ -32,7 +32,7 @@ def test_changed_scenarios_end_in_a_sentence(task: str, count: int, share: int) 
     assert not faults, "\n".join(faults)
     ended = json.loads(last)["ended"]
     assert sum(ended.values()) == each
-    # Some are planned and run, and some refused: else they would show little.
+    # Some are planned and run, and some refused: otherwise they would show little.
     assert "3" in ended and set(ended) & {"0", "5"}
 
 

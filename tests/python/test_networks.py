@@ -1,4 +1,4 @@
-"""Networks of every shape: what they become, and what is said about bad ones."""
+"""Networks of every shape: their resolved form, and the errors for bad ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_star() -> None:
     assert found["center-left"][0]["queue"]["kind"] == "toy_aqm"
     assert found["center-left"][1] == {"name": "slow", "kind": "delay", "delay": 5_000_000}
     assert found["left-center"][1] == {"name": "left-center.1", "kind": "delay", "delay": 1_000_000}
-    # Flows go from right to left unless they say otherwise, and 1 bdp follows from their round trip.
+    # Flows go from right to left by default, and 1 bdp follows from their round trip.
     assert scenario.base_rtt_ns == 8_000_000
     assert found["right-center"][0]["queue"]["bytes"] == 100_000_000 * 8 // 8000
     assert routes(scenario) == {
@@ -146,7 +146,7 @@ def test_chain() -> None:
 def test_free_network_and_its_routes() -> None:
     scenario = scenario_of(NETWORK)
     assert scenario.topology == "network"
-    # Over r3 and over r2 directly it takes 10 ms; the direct way has fewer links.
+    # Both via r3 and directly via r2 it takes 10 ms; the direct route has fewer links.
     assert routes(scenario)["a", "b"] == ["a-r1", "r1-r2", "r2-b"]
     # Back, the direct link takes 20 ms and the detour 10 ms.
     assert routes(scenario)["b", "a"] == ["b-r2", "detour.backward", "r3-r1", "r1-a"]

@@ -1,5 +1,5 @@
-"""Every command that writes, on a disk that is full and on one that is read-only: one sentence that names the
-place, the exit code of a failure, and nothing half-written.
+"""Every command that writes, on a full disk and on a read-only one: one sentence that names the place, the
+exit code of a failure, and no incomplete output.
 
 The disk is a real one (tmpfs) in a mount namespace that ends with the command.
 """
@@ -34,8 +34,8 @@ sweep: {path.forward.0.rate: [2 Mbit/s, 4 Mbit/s]}
 TABLE = "scheme,run,flow,throughput (Mbit/s),delay (ms),loss (%)\n"
 TABLE += "cubic,1,all,1,50,0\nreno,1,all,1.1,48,0\nvegas,1,all,1,22,0\n"
 
-#: Commands, with DISK for the folder without room and IN for their inputs. Those that write beside their
-#: input find it in DISK/c.
+#: Commands, with DISK for the full folder and IN for their inputs. Those that write beside their input find
+#: it in DISK/c.
 COMMANDS = {
     "run": "run IN/short.yaml -o DISK/out --no-report",
     "report": "report DISK/c",
@@ -61,7 +61,7 @@ COMMANDS = {
     "trace convert": "trace convert IN/link.csv DISK/link.trace",
     "import mahimahi": "import mahimahi IN/up.log -o DISK/out",
 }
-#: In a namespace of its own: a disk, what is already on it, no more room, the command, and what it left.
+#: In a private namespace: a disk, its existing content, no free space, the command, and its output.
 SCRIPT = """\
 set -e
 mount -t tmpfs -o size=8m tmpfs "$1"

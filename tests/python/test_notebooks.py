@@ -1,4 +1,4 @@
-"""The notebooks run from beginning to end, as Jupyter runs them."""
+"""The notebooks run from beginning to end, as in Jupyter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebook
 #: Figures of each, by the beginning of its name.
 FIGURES = {"1-first-run": 1, "2-compare-schemes": 1, "3-sweep": 1, "4-own-metric": 0, "5-other-tools": 5}
 
-# The packages of Jupyter warn of their own parts.
+# The packages of Jupyter warn about their own parts.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -33,7 +33,7 @@ def test_notebook(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not any(cell.outputs or cell.execution_count for cell in code), (
         "clear the outputs before you commit"
     )
-    # Nothing of the user who runs the tests has a say.
+    # The user's settings have no influence.
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")

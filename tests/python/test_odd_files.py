@@ -1,4 +1,5 @@
-"""Files that are none: pipes, devices, names that no system takes. Each is refused in one sentence."""
+"""Things that are not files: pipes, devices, names that no system accepts. Each is refused in one
+sentence."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ duration: 1 s
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Path:
-    """A pipe that nobody writes to: whoever opens it waits for ever."""
+    """A pipe without a writer: opening it blocks forever."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
 
 
 def narrows(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    # Ended if it waits for ever.
+    # Killed if it blocks forever.
     return processes.run([PROGRAM, *map(str, arguments)], env=os.environ | {"NO_COLOR": "1"})
 
 
@@ -57,7 +58,7 @@ def test_pipes_and_devices_are_not_waited_for(pipe: Path, command: tuple[str, ..
 def test_files_of_the_kernel_that_never_end_are_refused() -> None:
     if not os.access("/proc/kmsg", os.R_OK):
         pytest.skip("only root may read /proc/kmsg")
-    # What is there at the moment may be no scenario, or nothing.
+    # The file may at that moment be no scenario, or empty.
     done = narrows("run", "/proc/kmsg")
     assert done.returncode == 3 and "/proc/kmsg:" in done.stderr
 

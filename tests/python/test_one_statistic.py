@@ -1,7 +1,7 @@
 """One number per quantity: tables, figures, site, JSON and sweeps summarise the runs of a row alike.
 
-The runs of each row lie so far apart that mean and median differ in the first digits. The expected value is
-taken from the rows of single runs, by sorting."""
+The runs of each row are so far apart that mean and median differ in the first digits. The expected value is
+computed from the rows of single runs, by sorting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compare_kit import on_terminal
 from narrows.cli.all_commands import app
 from narrows.statistics.runs import median_over_runs, quantiles_over_runs
 
-#: The rate of the bottleneck differs between the runs, so their numbers do.
+#: The rate of the bottleneck differs between the runs, and so do their numbers.
 TEXT = """\
 schema: narrows/scenario/1
 name: skewed

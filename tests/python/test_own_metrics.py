@@ -1,4 +1,4 @@
-"""Metrics of the user's own: plain functions of a run, shown in every table."""
+"""User-defined metrics: plain functions of a run, shown in every table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_function_in_this_program_is_a_column(folder: Path) -> None:
 
     @package.metric(label="half")
     def half_of_loss_ratio(run: package.Run) -> float | None:
-        """Half of what was lost."""
+        """Half of the loss."""
         loss = run.metrics()["loss_ratio"]
         return None if loss is None else loss / 2
 
@@ -113,7 +113,7 @@ def test_a_file_is_shown_in_every_table(folder: Path, file: Path) -> None:
         "query", "select run, seen_packets from results where flow = 2", folder, "--metrics", file
     )
     assert asked.exit_code == 0 and "seen_packets" in asked.output
-    # The records are as before, and so are the files of results: nobody has asked to write them.
+    # The records and results are unchanged: nobody has requested to write them.
     assert "seen_packets" not in (folder / "results.json").read_text()
 
 
@@ -139,7 +139,7 @@ def test_a_report_and_a_run_keep_them_in_the_results(folder: Path, file: Path, t
         assert next(csv.reader(lines))[-3:] == ["seen_packets", "share_ratio", "broken"]
     assert "seen_packets" in pq.read_schema(folder / "results.parquet").names
     own_metrics.forget()
-    # Whoever reads them does not need the file any more.
+    # Readers of the results no longer need the file.
     shown = narrows("show", folder)
     assert shown.exit_code == 0 and "the function broken fails" in shown.output
     again = narrows(

@@ -62,7 +62,7 @@ def test_flows_that_differ_are_run_in_both_orders() -> None:
     assert len(labels) == 3 + 9
     assert {"cubic + vegas", "vegas + cubic"} <= set(labels)
     assert rows[4].flows[1].start_ns == 1_000_000_000
-    # Background is there in every row, alone too.
+    # Background runs in every row, also alone.
     rows = scenario(LIST + "background: [{scheme: reno}]\n").schemes
     assert [len(row.flows) for row in rows] == [2] * 3 + [3] * 6
 

@@ -1,7 +1,7 @@
-"""Data folders of Pantheon into campaigns and out of them, with its numbers beside ours.
+"""Imports of Pantheon's data folders and exports to them, with Pantheon's numbers beside ours.
 
-The logs here are made by the tests: by the export from simulated runs, or by hand in the documented format.
-Pantheon's numbers are computed a second time by NumPy, in whose terms they are defined.
+The tests make the logs: by exporting simulated runs, or by hand in the documented format. Pantheon's numbers
+are computed independently with NumPy, in whose terms they are defined.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def events(rows: list[str], base_ms: float = EPOCH_MS) -> str:
 
 
 def constant(seconds: float, flow: int = 1, delay_ms: float = 20.0, size: int = 1500) -> list[str]:
-    """A packet every 10 ms, none of which is lost; in the order of time."""
+    """A packet every 10 ms without losses, in order of time."""
     found = []
     for step in range(int(seconds * 100)):
         found.append((step * 10.0, f"{step * 10:.3f} + {size} {flow}"))
@@ -91,7 +91,7 @@ def by_numpy(log: str) -> dict[str, Printed]:
 
 
 def same_digits(printed: Printed, exact: Printed) -> bool:
-    """Whether the printed numbers are the exact ones, rounded."""
+    """True if the printed numbers are the exact ones, rounded."""
     digits = (("throughput_mbps", 2), ("delay_p95_ms", 3), ("loss_percent", 2))
     return all(f"{getattr(printed, name):.{n}f}" == f"{getattr(exact, name):.{n}f}" for name, n in digits)
 
@@ -115,7 +115,7 @@ def test_a_campaign_goes_out_and_comes_back(tmp_path: Path) -> None:
         assert kept["tput"] == pytest.approx(exact["2"].throughput_mbps, rel=1e-12)
         assert kept["loss"] * 100 == pytest.approx(exact["2"].loss_percent, rel=1e-12)
 
-    # The run that the metadata promise and nobody made is told, and the code says so.
+    # A run that the metadata promise and that does not exist is reported, and the exit code shows it.
     done = narrows("import", "pantheon", data, "-o", back)
     assert done.exit_code == 6, done.output
     campaign = json.loads((back / "campaign.json").read_text())
@@ -131,16 +131,16 @@ def test_a_campaign_goes_out_and_comes_back(tmp_path: Path) -> None:
     after = json.loads((back / "results.json").read_text())["rows"]
     for old in before:
         new = next(row for row in after if (row["cell"], row["flow"]) == (old["cell"], old["flow"]))
-        # Logs have microseconds: delays of 20 ms and more may be off by one of them, and so may spans of
-        # two seconds and more.
+        # Logs have microseconds: delays of 20 ms and more may be off by one, and so may spans of two seconds
+        # and more.
         for name, tolerance in (
             ("throughput_bps", 1e-6),
             ("delay_p95_ns", 1e-4),
             ("loss_pantheon_ratio", 1e-9),
         ):
             assert new["metrics"][name] == pytest.approx(old["metrics"][name], rel=tolerance, abs=1e-12), name
-        # Capacities are opportunities in bins of 100 ms, so what falls into the first and the last bin may be
-        # shared out wrongly: less than a tenth of each, of 30.
+        # Capacities are opportunities in bins of 100 ms, so the first and the last bin may be wrong: by less
+        # than a tenth of each, of 30.
         if old["flow"] is None:
             old_use, new_use = (row["metrics"]["utilization_ratio"] for row in (old, new))
             assert new_use == pytest.approx(old_use, rel=2 * 0.1 / 30)
@@ -186,7 +186,7 @@ def test_a_flaw_is_told_with_its_line_and_read_up_to_when_asked(data: Path, tmp_
     record = run_json(tmp_path / "out")
     assert record["verdict"] == "degraded"
     assert f"log:{lines}: " in record["reasons"][0]["text"]
-    # Of a log without its first line nothing can be read: no remedy is offered, and the run is lost.
+    # A log without its first line is unreadable: no remedy is offered, and the run is lost.
     log.write_text("1.000 + 1500 1\n")
     with pytest.raises(DataError, match=r'log:1: a merged log begins with .* not with "1.000 \+ 1500 1"$'):
         import_folder(read_source(data), tmp_path / "none")
@@ -236,7 +236,7 @@ def test_a_folder_without_metadata_or_logs(data: Path, tmp_path: Path) -> None:
 
 
 def raw_logs(folder: Path, link: str, sender_off_ms: float, receiver_off_ms: float) -> None:
-    """100 packets, 15 ms on their way, by clocks that are off by so much."""
+    """100 packets with a delay of 15 ms, by clocks with these offsets."""
     name = f"cubic_{link}_run1_flow1_uid7.log"
     sent = [f"{step * 10:.3f} - {step} - 1500" for step in range(100)]
     came = [f"{step * 10 + 15:.3f} - {step} - 1500" for step in range(100)]
@@ -249,7 +249,7 @@ def raw_logs(folder: Path, link: str, sender_off_ms: float, receiver_off_ms: flo
 def test_raw_logs_are_merged_with_the_clocks_of_both_hosts(tmp_path: Path, sender: str) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
-    # What NTP says must be added; clocks are off by the opposite.
+    # NTP states the correction; the clocks are off by the opposite.
     offsets = {"local": 4.0, "remote": -250.5}
     receiver = "remote" if sender == "local" else "local"
     metadata(folder, mode="remote", sender_side=sender, runtime=1, local_desc="A", remote_desc="B")
@@ -270,7 +270,7 @@ def test_raw_logs_are_merged_with_the_clocks_of_both_hosts(tmp_path: Path, sende
     question = done.folder.document["scenario"]["resolved"]["question"]
     assert ("from A to B" if sender == "local" else "from B to A") in question
 
-    # Without the offset of one side Pantheon uses neither, and delays are what the clocks say.
+    # Without the offset of one side Pantheon uses neither, and delays are those of the clocks.
     stats.write_text("Local clock offset: 4.000 ms\n")
     import_folder(read_source(folder), tmp_path / "uncorrected")
     record = run_json(tmp_path / "uncorrected")
@@ -345,7 +345,7 @@ def test_the_summary_is_a_mean_of_printed_numbers() -> None:
     silent = block("Average throughput: 0.00 Mbit/s\n")
     heard = block("Average throughput: 1.01 Mbit/s\n95th percentile per-packet one-way delay: 7.125 ms\n")
     lines = summarise("pcc", [record(silent), record(heard), record(heard, "too short")])
-    # The silent run counts in the throughput and not in the delay.
+    # The silent run counts in the throughput, but not in the delay.
     second = next(line for line in lines if line.flow == "2")
     assert (second.runs, second.throughput_mbps, second.delay_p95_ms) == (2, "0.51", "7.12")
     assert second.loss_percent == "N/A"

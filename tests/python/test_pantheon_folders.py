@@ -1,4 +1,4 @@
-"""The folders that imports and exports write: whole or not at all, wherever they are."""
+"""The folders that imports and exports write: complete or not at all, wherever they are."""
 
 from __future__ import annotations
 

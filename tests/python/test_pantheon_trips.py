@@ -32,7 +32,7 @@ __all__ = ["data"]
 
 
 def log(seed: int, off_ms: float = 0.0, opportunities: bool = False) -> str:
-    """A merged log of three flows with losses, copies and two sizes, whose delays are off by so much."""
+    """A merged log of three flows with losses, copies and two sizes, whose delays have this offset."""
     chance = random.Random(seed)
     whole = chance.random() < 0.5
     found: list[tuple[float, str]] = []
@@ -63,7 +63,7 @@ def test_numbers_stay_the_same_however_often_they_go_out_and_in(tmp_path: Path, 
     folder.mkdir()
     metadata(folder, cc_schemes=["Cubic", "a_b"], run_times=2, flows=3, mode="remote" if remote else "local")
     for seed, (scheme, run) in enumerate((s, r) for s in ("a_b", "Cubic") for r in (1, 2)):
-        # Where data seem to arrive before they are sent, acknowledgements take the longer, and the reverse.
+        # If data seem to arrive before they are sent, acknowledgements take longer, and the reverse.
         off = random.Random(seed).uniform(-70.0, 70.0) if remote else 0.0
         off = round(off, 3)
         (folder / f"{scheme}_datalink_run{run}.log").write_text(log(seed, off, not remote))
@@ -89,7 +89,7 @@ def test_numbers_stay_the_same_however_often_they_go_out_and_in(tmp_path: Path, 
     assert len(seen[0][1]) == 4 and all(seen[0][1].values())
     assert seen[0][0].keys() == seen[1][0].keys()
     assert seen[1] == seen[0] and seen[2] == seen[0]
-    # The second time the logs themselves are the same.
+    # The second time even the logs are the same.
     for file in (tmp_path / "data1").glob("*link_run*.log"):
         assert file.read_bytes() == (tmp_path / "data2" / file.name).read_bytes(), file.name
     if remote:
@@ -106,7 +106,7 @@ def test_raw_logs_with_offsets_go_out_as_pantheon_merges_them(tmp_path: Path) ->
     (folder / "cubic_stats_run1.log").write_text(offsets)
     done = import_folder(read_source(folder), tmp_path / "first")
     first = run_json(tmp_path / "first")
-    # The receiver is 18 ms early even so, which makes delays of 15 ms negative; the record moves it.
+    # The receiver is still 18 ms early, which makes delays of 15 ms negative; the record corrects it.
     assert first["pantheon"]["statistics"]["total"]["delay_p95_ms"] == pytest.approx(-3.0)
     assert first["pantheon"]["log"]["receiver_shift_ns"] == 3_000_000
     export_campaign(done.folder, tmp_path / "out", lambda _: None)
@@ -183,11 +183,11 @@ def test_a_flow_of_which_nothing_arrived_voids_the_run(data: Path, tmp_path: Pat
         assert run_json(tmp_path / name)["verdict"] == "invalid"
         return str(run_json(tmp_path / name)["pantheon"]["refused"])
 
-    # The metadata promise it, and the merged log does not know it.
+    # The metadata promise it, and the merged log lacks it.
     metadata(data, flows=65_535)
     assert void("merged") == "no packet of flow 2 arrived"
     assert len(run_json(tmp_path / "merged")["cell"]["flows"]) == 1, "others left no log"
-    # Its raw logs are there, and there is nothing in them.
+    # Its raw logs exist, but are empty.
     (data / "cubic_datalink_run1.log").unlink()
     metadata(data, flows=1, runtime=1)
     raw_logs(data, "datalink", 0.0, 0.0)
@@ -220,7 +220,8 @@ def test_acknowledgements_of_another_day_do_not_cost_the_run(data: Path, tmp_pat
 
 @contextmanager
 def nothing_regular(path: Path, kind: str) -> Iterator[None]:
-    """Something else of that name. Whoever reads the pipe all the same gets nothing, and need not wait."""
+    """Something else of that name. A process that reads the pipe nevertheless gets nothing, and need not
+    wait."""
     path.unlink(missing_ok=True)
     if kind == "folder":
         path.mkdir()
@@ -324,7 +325,7 @@ def test_a_time_that_is_imported_can_be_exported(data: Path, tmp_path: Path, yea
     import_folder(read_source(data), campaign)
     record = run_json(campaign) | {"started_at": f"{year:04}-12-31T23:59:59.000Z"}
     (campaign / "cells" / "cubic-r1" / "run.json").write_text(json.dumps(record))
-    # As in campaigns of versions that made no digests of records.
+    # As in campaigns of versions without digests of records.
     with edited(campaign / "campaign.json") as listed:
         del listed["cells"][0]["digest"]
     done = narrows("export", campaign, "--format", "pantheon", "-o", tmp_path / "out")
@@ -353,7 +354,7 @@ def test_metadata_that_are_taken_can_be_written(content: dict[str, Any]) -> None
 
 
 def test_an_import_needs_neither_figures_nor_scenarios(data: Path, tmp_path: Path) -> None:
-    """They take longer to import than a log of a million lines takes to read. (Arrays come with the package
+    """These take longer to import than a log of a million lines takes to read. (Arrays come with the package
     that writes results.parquet.)"""
     program = (
         "import sys\n"
@@ -368,7 +369,7 @@ def test_an_import_needs_neither_figures_nor_scenarios(data: Path, tmp_path: Pat
 
 
 def test_an_export_writes_into_its_folder_only(data: Path, tmp_path: Path) -> None:
-    """Whatever a campaign says, names of schemes become names of files in the one folder."""
+    """Whatever a campaign contains, names of schemes become names of files in the one folder."""
     done = import_folder(read_source(data), tmp_path / "in")
     done.folder.change(done.folder.cells[0].id, scheme="pantheon:../../elsewhere")
     export_campaign(done.folder, tmp_path / "out", lambda _: None)

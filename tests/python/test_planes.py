@@ -1,4 +1,4 @@
-"""What planes tell the agent about the machine."""
+"""The planes' instructions to the agent about the machine."""
 
 from __future__ import annotations
 

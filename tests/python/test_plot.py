@@ -1,4 +1,4 @@
-"""`narrows plot`: any figure of any campaigns, with what was drawn beside it."""
+"""`narrows plot`: any figure of any campaigns, with its numbers beside it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_figure_of_a_run_is_drawn_alone_and_over_others(
             assert len(image.convert("L").getcolors(256) or []) > 8, "the picture is blank"
         found = rows(out.with_suffix(".csv"))
         assert len(found) > 10
-        if several and name != "pacing":  # which only one of them has
+        if several and name != "pacing":  # Only one of them has it.
             assert {row["scheme"] for row in found} >= {"bbr1"}
 
 
@@ -155,7 +155,7 @@ def test_several_campaigns_lie_in_one_figure(folder: Path, tmp_path: Path) -> No
         "cubic (campaign)",
         "cubic (other)",
     ]
-    # One scheme has one colour; marker and dash say whose it is.
+    # A scheme has one colour; marker and dash identify the campaign.
     here, there = (data.styles[name] for name in data.schemes)
     assert here.color == there.color == style.of("cubic").color
     assert here.marker != there.marker and here.dash != there.dash
@@ -285,7 +285,7 @@ def test_a_matrix_gives_lines_over_its_widest_parameter(folder: Path, tmp_path: 
     assert len(picture.axes) == 4, "two metrics, two queues"
     assert "rate (Mbit/s)" in [text.get_text() for text in picture.texts]
     assert max(np.asarray(picture.axes[0].lines[0].get_xdata(), dtype=float)) == 8.0
-    # What the second panel shows lies inside of the axes that both share.
+    # The second panel's data lie inside the axes that both share.
     for axes in picture.axes:
         assert all(0 <= y <= axes.get_ylim()[1] for line in axes.lines for y in np.ravel(line.get_ydata()))
     assert "A panel for each value of queue" in parameter.caption(data)
@@ -333,7 +333,7 @@ def test_schemes_and_values_of_a_matrix_are_chosen_by_the_words_of_the_scenario(
     assert {row["scheme"] for row in found} == {"cubic", "reno"}
     assert {row["droptail"] for row in found} == {"1 bdp"}
     assert {row["delay"] for row in found} == {"10 ms", "20 ms"}
-    # Values of one key are alternatives, and other units of the same quantity mean the same.
+    # Values of one key are alternatives, and other units of the same quantity are equivalent.
     narrows(matrix, "-o", out, "--only", "delay=0.01 s", "--only", "delay=20 ms", "--only", "droptail=2 bdp")
     assert {(row["droptail"], row["delay"]) for row in rows(tmp_path / "s.csv")} == {
         ("2 bdp", "10 ms"),

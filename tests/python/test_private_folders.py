@@ -1,4 +1,4 @@
-"""Where agents are kept on other hosts: nobody but root and the user can exchange one before it starts."""
+"""The location of agents on other hosts: only root and the user can replace one before it starts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_folders_above_must_be_sticky(tmp_path: Path) -> None:
 
 @as_root
 def test_folders_of_somebody_else_are_refused(tmp_path: Path) -> None:
-    """Their owner could exchange the agent between its verification and its start, which may be root's."""
+    """Their owner could replace the agent between its verification and its start, perhaps as root."""
     folder = tmp_path / "agents"
     folder.mkdir()
     os.chown(folder, STRANGER, STRANGER)
@@ -66,7 +66,7 @@ def test_folders_of_somebody_else_are_refused(tmp_path: Path) -> None:
     code, said = _sh(deploy.private_script(str(folder / "deep" / "er")))
     assert (code, said) == (deploy.EXIT_NOT_PRIVATE, [str(folder), f"belongs to user {STRANGER}"])
     assert not agent_binary._is_private(folder)
-    # Not even through a link of ours, nor through one of theirs to what is ours.
+    # Not even through our link, nor through their link to our files.
     (tmp_path / "link").symlink_to(folder)
     assert _sh(deploy.private_script(str(tmp_path / "link" / "x")))[0] == deploy.EXIT_NOT_PRIVATE
     (tmp_path / "ours").mkdir()
@@ -94,7 +94,7 @@ def test_only_copies_of_ours_count(tmp_path: Path) -> None:
     agent.rename(tmp_path / "other")
     agent.symlink_to(tmp_path / "other")
     assert _seek(tmp_path) == "absent"
-    # What is there instead is replaced, not written through.
+    # Existing files are replaced, not written through.
     code, said = _sh(deploy.put_script(str(tmp_path), agent_binary.AGENT, right), content)
     assert (code, agent.is_symlink(), _seek(tmp_path)) == (0, False, right)
 
@@ -112,7 +112,7 @@ def test_copies_of_somebody_else_do_not_count(tmp_path: Path) -> None:
 
 @as_root
 def test_kept_copies_of_others_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stripped agent is kept by the hash of the original, so that only the folder says that it is ours."""
+    """A stripped agent is stored by the hash of the original, so only the folder proves that it is ours."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     original = agent_binary.examine(Path("/bin/sh").resolve())
     folder = tmp_path / "narrows" / "stripped" / original.path.name

@@ -1,4 +1,4 @@
-"""The processes of an emulated run have no right that they don't need; what root's disk lacks is told."""
+"""The processes of an emulated run have only the rights that they need; a full disk of root is reported."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.system
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 NOBODY = 65534
 CAP_NET_ADMIN = 1 << 12
-#: Of a process whose system calls are filtered (proc_pid_status(5)).
+#: For a process whose system calls are filtered (proc_pid_status(5)).
 FILTERED = "2"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
 
 
 def status(folder: Path) -> dict[str, str]:
-    """What the kernel tells of a process or thread; empty if it is gone."""
+    """The kernel's status of a process or thread; empty if it has ended."""
     with contextlib.suppress(OSError):
         lines = (folder / "status").read_text().splitlines()
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -31,7 +31,7 @@ def status(folder: Path) -> dict[str, str]:
 
 
 def agents_of(parent: int) -> list[Path]:
-    """The processes below another one that are the agent's program, by their folders in /proc."""
+    """Descendants of a process that run the agent's program, by their folders in /proc."""
     found, names = [], [str(parent)]
     while names:
         name = names.pop()
@@ -51,7 +51,7 @@ def test_endpoints_and_the_emulator_give_up_what_they_do_not_need(tmp_path: Path
     endpoints: dict[Path, dict[str, str]] = {}
     emulators: list[tuple[int, str]] = []
     with subprocess.Popen([PROGRAM, *words, "-o", tmp_path / "out", "--no-report"]) as run:
-        # Waits for the run, not for a time: it ends when the run does.
+        # Waits for the run instead of a fixed time.
         while run.poll() is None:
             for process in agents_of(run.pid):
                 told = status(process)
@@ -77,7 +77,7 @@ def test_a_full_disk_while_reporting_is_a_failure_of_the_machine(tmp_path: Path)
     words = ["run", "one-flow", "--where", "simulate", "--time", "1 s", "--runs", "1", "--no-report"]
     subprocess.run([PROGRAM, *words, "-o", tmp_path / "out"], check=True, capture_output=True)
     (tmp_path / "small").mkdir()
-    # A file system in memory with room for the campaign but for no report, in a mount namespace of its own.
+    # A file system in memory with room for the campaign but not for a report, in a private mount namespace.
     script = """
         size=$(du -sk out | cut -f 1)
         mount -t tmpfs -o size=$((size + 150))k tmpfs small && cp -R out small/out

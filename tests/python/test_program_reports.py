@@ -1,4 +1,4 @@
-"""What programs report themselves: manifests, values in output, and results."""
+"""Metrics that programs report: manifests, values in output, and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ reports:
 
 
 def plan(line: str, more: str = "") -> dict[str, Any]:
-    """The metric `x` of a manifest, as the record has it."""
+    """The metric `x` of a manifest, in the form of the record."""
     program = read_text(f"{MANIFEST}  x: {line}\n{more}", Path("pair.yaml"), "pair")
     found: dict[str, Any] = document(program, program.variants["default"], {})["reports"]["x"]
     return found
@@ -75,13 +75,13 @@ def described(folder: Path, line: str) -> Metric:
 
 
 def measured_flows(numbers: Sequence[str]) -> Measured:
-    """Measurements without a metric."""
+    """Measurements without any metric."""
     flows = [MeasuredFlow(flow=number, scheme=None, metrics={}) for number in numbers]
     return Measured(flows=flows, absent={})
 
 
 def value(folder: Path, text: str, line: str, kept: int | None = None) -> float | str:
-    """The value of the metric in the standard output of the sender, or why there is none."""
+    """The value of the metric in the sender's standard output, or the reason why there is none."""
     measured = record(folder, {"flow-1-connector.out": text}, [plan(line)], kept)
     found = measured.flows[0].metrics["reported_x"]
     if found is None:
@@ -131,7 +131,7 @@ def test_files_and_standard_error_and_the_other_side(tmp_path: Path) -> None:
     ):
         measured = record(tmp_path, texts, [plan(line)])
         assert measured.flows[0].metrics["reported_x"] == expected
-    # Nothing outside of the folder is read.
+    # Nothing outside the folder is read.
     (tmp_path / "logs" / "flow-1-connector" / "link").symlink_to("/etc/passwd")
     measured = record(tmp_path, texts, [plan("{regex: '(0)', in: link}")])
     assert "is not in its folder" in measured.absent["1"]["reported_x"]

@@ -1,4 +1,4 @@
-"""Programs of others: manifests as they are read, schemes in scenarios, the list, and what is missing."""
+"""External programs: reading manifests, schemes in scenarios, the list, and missing requirements."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def problems(schemes: str, more: str = "") -> str:
 
 
 def wrong(old: str, new: str) -> str:
-    """What is wrong with the manifest once something in it is changed."""
+    """The errors of the manifest after a change."""
     assert old in MANIFEST
     with pytest.raises(DataError) as caught:
         read_text(MANIFEST.replace(old, new, 1), Path("pair.yaml"), "pair")
@@ -109,7 +109,7 @@ def test_schemes_are_named_in_three_ways(folder: Path, tmp_path: Path) -> None:
     commands = [program["connector"]["command"] for program in programs if program]
     assert [command[3] for command in commands] == ["9", "5", "99", "7"]
     assert [row.flows[0].scheme for row in rows][2] == "mine:large"
-    # Without variants there is one, which need not be named.
+    # Without variants there is a single one, which need not be named.
     lines = [line for line in MANIFEST.splitlines() if not line.startswith("variants")]
     (tmp_path / "one.yaml").write_text("\n".join(lines))
     assert flow("[{program: one.yaml}]", tmp_path)["scheme"] == "one:default"
@@ -133,7 +133,7 @@ def test_each_mistake_in_a_scenario_has_its_sentence(tmp_path: Path) -> None:
     said = problems('["pair:small"]', mixed)
     assert "pair:small has what it sends from its own program; remove connections" in said
     assert "remove dscp" in said
-    # A manifest that is wrong is quoted with its own lines.
+    # An invalid manifest is quoted with its own lines.
     (store.user_folder() / "bad.yaml").write_text("schema: narrows/program/1\nwhat: x\n")
     said = problems('["bad:default"]')
     assert "bad.yaml:1:1: the key data is missing" in said

@@ -1,4 +1,4 @@
-"""Building programs: recipes as they are read, tools that are missing or fail, and the real tools."""
+"""Building programs: reading recipes, missing and failing tools, and the real tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ build: {cargo: sources}
 listener: {command: "{built}/bin/tool receive {port}", ready: udp}
 connector: {command: "{built}/bin/tool send {address} {port}"}
 """
-#: What stands for cargo here: it makes a program where cargo would.
+#: A stand-in for cargo: it creates a program where cargo would.
 CARGO = """\
 if [ "$1" = --version ]; then echo cargo 9.9.9; exit; fi
 echo "   Compiling tool v1.0.0" >&2
@@ -85,7 +85,7 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert list(first.about["files"]) == ["bin/tool"]
     assert plan["connector"]["command"][0] == str(first.folder / "bin" / "tool")
     assert why_missing(plan) is None
-    # The second time nothing runs, and nothing but the build is left.
+    # The second time nothing runs, and only the build remains.
     second = build(mine, lines.append)
     assert (second.state, second.about) == (THERE, first.about)
     assert calls.read_text() == "run\n"
@@ -204,7 +204,7 @@ echo code > node_modules/player/player.js"""
     assert built.folder is not None
     assert (built.folder / "node_modules" / "player" / "player.js").exists()
     assert (built.folder / "film" / "a").read_text() == (folder / "sources" / "Cargo.toml").read_text()
-    # What npm has installed is locked by its own file, which is among them.
+    # npm's dependencies are locked by its lock file, which is one of the sources.
     assert list(built.about["files"]) == ["film/a", "package-lock.json", "package.json"]
     assert built.about["tool"] == "npm 10.9.9"
     # Another film is another build.
@@ -238,7 +238,7 @@ def test_packages_of_debian_are_installed_by_root_alone(
 
 def test_shipped_programs_are_built_by_their_names(tmp_path: Path) -> None:
     env = {**os.environ, **program_kit.need("quinn")}
-    # Without any tool: it is there.
+    # Without any tool: the build exists.
     env["PATH"] = str(program_kit.fake_tool(tmp_path / "bin", "nothing", "exit 1"))
     command = [sys.executable, "-m", "narrows", "programs", "build", "quinn", "--json"]
     done = processes.run(command, env=env)

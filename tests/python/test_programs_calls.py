@@ -1,4 +1,4 @@
-"""Video calls of programs: frames in the metrics of our media schemes, Chromium and pion for real."""
+"""Video calls of programs: frames in the metrics of our media schemes, with real Chromium and pion."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ OF_FRAMES = (
     "freezes",
     "freeze_ratio",
 )
-#: Beside the path and the schemes: the shipped scenario, ten times as quick and a quarter as long.
+#: Apart from path and schemes it is the shipped scenario, ten times as fast and a quarter as long.
 SHORTER = (
     "path.forward.0.rate={steps: [[0 s, 1 Mbit/s], [4 s, 2.5 Mbit/s], [6 s, 0.6 Mbit/s], [8 s, 1 Mbit/s]]}",
     "flows={stop: 9.5 s}",
     "duration=10 s",
 )
-#: A camera and a screen in a few words: a frame of 1000 bytes each 40 ms, none of which arrives for half a
-#: second.
+#: A minimal camera and screen: a frame of 1000 bytes each 40 ms, none of which arrives for half a second.
 CAMERA = """\
 schema: narrows/program/1
 what: A camera
@@ -60,7 +59,7 @@ connector:
 
 
 def _frames_shown(folder: Path) -> str | None:
-    """The table of frames; None where a busy machine has spoiled all runs."""
+    """The table of frames; None if a busy machine has spoiled all runs."""
     document = json.loads((folder / "out" / "campaign.json").read_text())
     if all(cell["verdict"] == "invalid" for cell in document["cells"]):
         return None
@@ -139,7 +138,7 @@ def test_the_shipped_calls_have_one_table(tmp_path: Path, monkeypatch: pytest.Mo
         missing = [name for name in OF_FRAMES if metrics[name] is None]
         assert not missing, f"{scheme}: {missing}"
     chromium = found["chromium:rfc8867"]
-    # A film of 30 frames a second for the seven seconds or more that are left once the call stands.
+    # A film of 30 frames a second for the seven seconds or more that remain once the call is set up.
     assert (chromium["reported_frames_decoded"] or 0) > 100
     assert (chromium["media_sent_bps"] or 0) > 150e3
     table = _frames_shown(tmp_path)
@@ -176,7 +175,7 @@ def _part_of_chromium(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Its neighbours are not the modules of the same names that tests have.
+    # Its neighbours are not the tests' modules of the same names.
     neighbours = [file.stem for file in (PROGRAMS / "chromium").glob("*.py")]
     known = {name: sys.modules.pop(name) for name in neighbours if name in sys.modules}
     try:

@@ -1,4 +1,4 @@
-"""Programs of others in emulated campaigns, with the real agent."""
+"""External programs in emulated campaigns, with the real agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ question: Do programs run beside the others?
 where: emulate
 path: {forward: [{rate: 20 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 10 ms}]}
 """
-#: A program in 11 lines: a receiver and a sender of a few words each.
+#: A program in 11 lines: a receiver and a sender of a few lines each.
 MANIFEST = """\
 schema: narrows/program/1
 what: Two lines of Python
@@ -37,7 +37,7 @@ connector:
     peer = socket.create_connection(at); any(peer.sendall(bytes(65536)) for _ in iter(int, 1))",
     "{address}", "{port}"]
 """
-#: Reasons that speak about the machine and not about the flows.
+#: Reasons that concern the machine and not the flows.
 BUSY = ("lateness", "standstill", "emulator_", "endpoint_starved", "sender_starved", "stolen", "clock_step")
 NEVER_READY = MANIFEST.replace("server.accept()", "__import__('time').sleep(99)").replace(
     "create_server(('', int(sys.argv[1])))", "socket()"

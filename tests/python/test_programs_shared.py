@@ -1,4 +1,4 @@
-"""`listeners: one` in whole campaigns: one process and one host for the other ends of all flows."""
+"""`listeners: one` in whole campaigns: one process and one host for the listening ends of all flows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ server = Server(("", int(sys.argv[1])), Sink)
 print("serving", flush=True)
 server.serve_forever()
 """
-#: A client that says how much it has sent.
+#: A client that reports how much it has sent.
 CLIENT = """\
 import signal, socket, sys
 
@@ -52,7 +52,7 @@ connector: {command: "python3 {here}/client.py {address} {port}"}
 reports:
   sent: {regex: "sent ([0-9]+)", unit: B, flows: sum}
 """
-#: Two rates make two cells, each with a server of its own; flows of other schemes are beside.
+#: Two rates make two cells, each with a separate server; flows of other schemes run beside them.
 CAMPAIGN = """\
 matrix: {path.forward.0.rate: [8 Mbit/s, 16 Mbit/s]}
 flows:
@@ -83,7 +83,7 @@ def test_one_listener_serves_the_flows_of_each_cell(tmp_path: Path) -> None:
         assert first["listener"]["ready_ns"] > 0
         assert second["listener"] is None
         for program in (first, second):
-            # Both call the port of the first flow, and each is known by its own host.
+            # Both connect to the port of the first flow, and are identified by their hosts.
             assert {one["receiver_port"] for one in program["traffic"]["conversations"]} == {20_001}
             assert program["traffic"]["stray"] == 0
             assert program["traffic"]["receiver"]["packets"] > 50
@@ -95,5 +95,5 @@ def test_one_listener_serves_the_flows_of_each_cell(tmp_path: Path) -> None:
     for row in rows:
         if row["flow"] in (1, 2):
             received = row["metrics"]["throughput_bps"] * 3 / 8
-            # What was sent of the flow itself, not of both.
+            # The data of the flow itself, not of both.
             assert 0.3 * received < row["metrics"]["reported_sent"] < 3 * received + 5e6, row

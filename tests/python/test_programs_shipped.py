@@ -1,4 +1,4 @@
-"""Shipped programs, really built and run over emulated paths with the real agent."""
+"""Shipped programs, actually built and run over emulated paths with the real agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from test_programs_run import BUSY, call, campaign, possible, run_of
 pytestmark = pytest.mark.system
 __all__ = ["possible"]
 
-#: The QUIC libraries, each with the program that is recorded and the beginning of its version.
+#: The QUIC libraries, each with its recorded program and the beginning of its version.
 STACKS = {
     "quinn:cubic": ("narrows-quinn", "quinn 0."),
     "quic-go:reno": ("narrows-quic-go", "quic-go v0."),
@@ -44,7 +44,7 @@ def test_quic_libraries_share_a_link_with_tcp_and_ours(tmp_path: Path, built: Pa
     for number, (scheme, (program, version)) in enumerate(STACKS.items(), 1):
         flow = run["flows"][number - 1]
         assert flow["fingerprint"]["version"].startswith(version)
-        # What ran is what was built.
+        # The program that ran is the one that was built.
         (about,) = built.glob(f"{scheme.partition(':')[0]}-*/built.json")
         hashes = json.loads(about.read_text())["files"]
         process = flow["program"]["connector"]

@@ -1,4 +1,4 @@
-"""Films in players: metrics and figure of what they tell, with a player of a few words and with dash.js."""
+"""Films in players: metrics and figure of their logs, with a minimal player and with dash.js."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS = (
     "playback_bitrate_bps",
     "playback_switches",
 )
-#: A film of six segments of half a second, fetched from a server of Python; the picture stands once.
+#: A film of six segments of half a second, fetched from a Python server; the picture stalls once.
 PLAYER = """\
 import json, sys, time, urllib.request
 
@@ -87,13 +87,13 @@ def _state(at_ms: int, state: str) -> dict[str, Any]:
 def test_stalls_and_qualities_are_those_until_the_flow_stopped(tmp_path: Path) -> None:
     lines = [
         _state(5000, "begun"),
-        _state(5100, "stalled"),  # it has not moved yet
+        _state(5100, "stalled"),  # It has not moved yet.
         _segment(5400, 0, 300_000),
         _state(5500, "playing"),
         _segment(6000, 1, 300_000),
         _segment(6500, 2, 300_000),
         _state(7000, "stalled"),
-        _segment(7400, 2, 600_000),  # again, in a better quality
+        _segment(7400, 2, 600_000),  # Again, in a better quality.
         _state(7500, "playing"),
         _segment(8000, 3, 300_000),
         _state(12000, "stalled"),
@@ -104,7 +104,7 @@ def test_stalls_and_qualities_are_those_until_the_flow_stopped(tmp_path: Path) -
     found = _read(tmp_path, lines, start_ns=1000 * MS, stop_ns=9000 * MS)
     assert isinstance(found, players.Playback)
     assert (found.end_ns, found.moved_ns) == (8000 * MS, 500 * MS)
-    # The second one lasts as far as the flow does.
+    # The second one lasts as long as the flow.
     assert found.stalls == [(2000 * MS, 2500 * MS), (7000 * MS, 8000 * MS)]
     assert found.film() == [(rate, 2000 * MS) for rate in (3e5, 3e5, 6e5, 3e5)]
     longer = _read(tmp_path, lines, start_ns=0)

@@ -77,7 +77,7 @@ def import_text(folder: Path, text: str, name: str = "stack.sqlog") -> Imported:
     return Imported(folder, folder / name)
 
 
-#: An event that is inserted, the kind that is counted, and whether the numbers rest on a part for it.
+#: An inserted event, the kind that is counted, and whether the numbers then rest on a part of the file.
 ODD: dict[str, tuple[Any, str, bool]] = {
     "no JSON": (
         '{"time": 3, "name": "transport:packet_sent", "data": {"raw": NaN}}',
@@ -236,7 +236,7 @@ EPOCH = 1_700_000_000_000.0
 
 
 def views(start: float | None = EPOCH, group: str = "c0ffee") -> dict[str, str]:
-    """Both ends of a connection: a packet each millisecond, 15 ms on its way, every 50th lost."""
+    """Both ends of a connection: a packet each millisecond with a delay of 15 ms, every 50th lost."""
     ends: dict[str, list[Event]] = {"server": [], "client": []}
     base = start or 0.0
     for number in range(500):
@@ -270,7 +270,7 @@ def test_both_ends_of_a_connection_are_one_run_with_its_delays(tmp_path: Path, g
     assert len(found.records) == 1
     metrics = next(row.metrics for row in found.rows if row.flow == 1)
     assert metrics["delay_mean_ns"] == pytest.approx(15e6, rel=1e-3)
-    # The last packet that is lost was followed by none that arrived.
+    # No packet arrived after the last lost one.
     assert metrics["loss_ratio"] == pytest.approx(9 / 499, rel=1e-3)
     assert metrics["throughput_bps"] == pytest.approx(490 * 1200 * 8 / 0.498, rel=0.01)
 

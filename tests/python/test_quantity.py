@@ -69,7 +69,7 @@ def test_bdp_needs_a_rate_and_a_delay() -> None:
 @given(st.integers(0, 2**53), st.sampled_from(["rate", "span", "bytes", "packets"]))
 def test_what_is_shown_can_be_read_back(value: int, kind: str) -> None:
     shown = convert(parse(show(kind, value)), kind, None)
-    # Twelve significant digits are shown: enough for every value that people write.
+    # Twelve significant digits are shown: enough for all values in practice.
     assert shown == pytest.approx(value, rel=1e-11)
 
 

@@ -136,7 +136,7 @@ def test_damaged_files_cost_a_sentence_each(made: Path, tmp_path: Path) -> None:
     cells = tmp_path / "results" / "plain" / "cells"
     cut = cells / "reno-r1" / "packets.parquet"
     cut.write_bytes(cut.read_bytes()[:-40])
-    # Right at both ends, and wrong inside.
+    # Valid at both ends, and damaged inside.
     inside = cells / "cubic-r1" / "packets.parquet"
     content = bytearray(inside.read_bytes())
     content[100:2000] = bytes(1900)
@@ -174,7 +174,7 @@ def test_without_duckdb_the_package_to_install_is_named(made: Path, monkeypatch:
     assert "pip install duckdb" in sentence(narrows("query", "from results", made))
 
 
-#: Statements that write, read other files, or change what may be done.
+#: Statements that write, read other files, or change permissions.
 FORBIDDEN = [
     "copy (select 1 as a) to 'stolen.csv'",
     "copy (pivot results on scheme using count(*)) to 'stolen.csv' (use_tmp_file false)",

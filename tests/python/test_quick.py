@@ -1,4 +1,4 @@
-"""Scenarios without a file, and the words of other tools."""
+"""Scenarios without a file, and the vocabulary of other tools."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_whatever_is_written_stands_in_the_text_as_it_was(words: list[str]) -> N
     found = tree.entries["list"]
     assert isinstance(found, Sequence)
     got = [next(iter(item.entries.items())) for item in found.items if isinstance(item, Mapping)]
-    # Spaces at the ends of a value mean nothing.
+    # Spaces at the ends of a value are ignored.
     assert [(key.strip(), getattr(value, "text", None)) for key, value in got] == [
         (word.strip(), word.strip()) for word in words
     ]
@@ -243,7 +243,7 @@ def test_spellings_of_units_mean_ours() -> None:
     assert parse("12 Mbps").value == parse("12 Mbit/s").value == 12_000_000
     assert parse("12 Mbits/sec").kind == "rate"
     assert parse("1.5 seconds").value == parse("1500 msec").value
-    # One spelling has one meaning.
+    # Each spelling has one meaning.
     assert not set(SPELLINGS) & {"m", "kb", "KB", "Mb"}
     assert set(UNITS) < set(SPELLINGS)
 

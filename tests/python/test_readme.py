@@ -1,4 +1,4 @@
-"""The result that opens the README is what its commands print."""
+"""The result at the top of the README equals the output of its commands."""
 
 from __future__ import annotations
 

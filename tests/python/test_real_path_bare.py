@@ -1,4 +1,4 @@
-"""A campaign between two hosts without a tunnel: an sshd in another namespace, and nobody logs packets."""
+"""A campaign between two hosts without a tunnel: an sshd in another namespace, and no log of packets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ report: {{pdf: false}}
 def test_ends_of_flows_are_measured_without_a_tunnel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Kernel and our own endpoints, both directions; what packets would tell is absent, with the reason."""
+    """Kernel and our endpoints, both directions; packet metrics are absent, with the reason."""
     if shell_kit.refusal():
         pytest.skip(shell_kit.refusal())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))
@@ -42,7 +42,7 @@ def test_ends_of_flows_are_measured_without_a_tunnel(
     with kit.hosts(tmp_path_factory.mktemp("bare")) as pair:
         words = pair.words(str(scenario), "-o", str(out), command="run")
         done = processes.run(words, env=pair.environment(), seconds=120)
-        # On a machine with too much else to do some runs may be invalid, and say so.
+        # On a busy machine some runs may be invalid, and say so.
         assert done.returncode in (0, 6), done.stderr
         assert f"without a tunnel to {NAME}" in done.stderr, done.stderr
     cells = json.loads((out / "campaign.json").read_text())["cells"]
@@ -50,7 +50,7 @@ def test_ends_of_flows_are_measured_without_a_tunnel(
     for row in json.loads((out / "results.json").read_text())["rows"]:
         metrics = row["metrics"]
         assert metrics["goodput_bps"] > 0, row
-        # The other transfer may be over before its sender was asked for the first time.
+        # The other transfer may end before its sender was sampled for the first time.
         assert row["flow"] == 2 or metrics["rtt_p95_ns"] > 0, row
         for name in ("throughput_bps", "delay_p95_ns", "loss_ratio"):
             assert metrics[name] is None and "there was no tunnel" in row["absent"][name], row
@@ -58,7 +58,7 @@ def test_ends_of_flows_are_measured_without_a_tunnel(
         run = json.loads((out / "cells" / cell["id"] / "run.json").read_text())
         assert run["tunnel"] is None and all(check["ok"] for check in run["checks"]), run["checks"]
         assert "ends_only" in {reason["code"] for reason in run["reasons"]}
-        # Both clocks are one here: what is said of them must hold, and not be nothing.
+        # Both ends share one clock here: the reported offset must be right, and not trivial.
         assert 0 < run["clock"]["error_ns"] < 100_000_000
     told = document.compose(load(out), {})
     assert "goodput" in told.answer[0] or "No run is valid" in told.answer[0]

@@ -1,4 +1,4 @@
-"""Programs of others between two hosts, through the tunnel."""
+"""External programs between two hosts, through the tunnel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from real_path_kit import Lab
 
 pytestmark = pytest.mark.system
 
-#: A shell script as a program: what sends is a pipe into a socket.
+#: A shell script as a program: the sender is a pipe into a socket.
 SCRIPT = """\
 #!/bin/sh
 case $1 in
@@ -49,7 +49,7 @@ flows:
   - {{start: 300 ms}}
   - {{scheme: 'linux:cubic'}}
 """
-#: Reasons that speak about a program and not about a busy machine.
+#: Reasons that concern a program and not a busy machine.
 BLAME = ("program_", "no_data", "wrong_", "stray_", "processes_left", "output_")
 
 
@@ -112,7 +112,7 @@ def test_calls_between_two_hosts_have_frames(
     rows = {row["flow"]: row["metrics"] for row in results["rows"]}
     for number in (1, 2):
         assert rows[number]["reported_frames_received"] > 30, rows[number]
-        # The clocks of both ends are one here, as the tunnel finds out.
+        # Both ends share one clock here, as the tunnel detects.
         assert 0 <= rows[number]["frame_delay_p50_ns"] < 200e6
         assert rows[number]["freezes"] is not None
         assert rows[number]["media_target_bps"] > 100_000
@@ -130,7 +130,7 @@ def test_calls_between_two_hosts_have_frames(
 def test_chromium_calls_from_host_to_host(pair: Hosts, tmp_path: Path) -> None:
     text = SCENARIO.replace("  - {}\n  - {start: 300 ms}\n  - {scheme: 'linux:cubic'}\n", "  - {}\n")
     text = text.replace("sender: both", "sender: here").replace("2 s", "8 s")
-    # The Python of these tests: logins of the other host find another one first.
+    # The Python of these tests: logins of the other host would find another one first.
     programs = program_kit.ROOT / "programs"
     shutil.copytree(programs / "chromium", tmp_path / "chromium")
     manifest = (programs / "chromium.yaml").read_text().replace("python3", sys.executable)

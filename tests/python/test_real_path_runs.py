@@ -1,7 +1,7 @@
-"""Whole campaigns between two hosts: an sshd in another namespace, and what is between us on the way.
+"""Whole campaigns between two hosts: an sshd in another namespace, and a network in between.
 
-One campaign goes over an emulated path behind an address translator, so that only the other host can be
-reached; in the second one both can, and in the last one only we.
+One campaign runs over an emulated path behind an address translator, so that only the other host can be
+reached; in the second one both can, and in the last one only this host.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ schema: narrows/scenario/1
 question: Does it work between two hosts?
 where: hosts
 """
-#: Kernel TCP of two kinds, and two of ours that react to delay, each with itself, in both directions.
+#: Two kinds of kernel TCP, and two of our schemes that react to delay, each against itself, in both
+#: directions.
 CAMPAIGN = f"""{SCENARIO}
 real_path: {{other: {NAME}, sender: both, ports: 5001-5002, retries: 2}}
 schemes: ['linux:cubic', 'linux:bbr', copa, sprout]
@@ -51,12 +52,12 @@ flows:
   - {{scheme: copa, direction: backward}}
 duration: 1200 ms
 """
-#: Every cell is finished; on a machine with too much else to do some may be invalid, and say so.
+#: Every cell is finished; on a busy machine some may be invalid, and say so.
 DONE = (0, 6)
-#: Why they may be invalid.
+#: Acceptable reasons for invalid runs.
 STARVED = {"endpoint_starved", "socket_drops", "lost_here"}
-#: What the path of the first campaign does. The queue is long: who loses the first packet of a connection
-#: tries again after a second, and then nothing is left of a flow.
+#: The effects of the first campaign's path. The queue is long: a connection that loses its first packet
+#: retries after a second, which leaves nothing of a flow.
 RATE_BPS, DELAY_MS = 12_000_000, 10
 SHELL = ("--rate", "12 Mbit/s", "--delay", f"{DELAY_MS} ms", "--queue", "droptail 500 kB", "--quiet", "--")
 
@@ -71,7 +72,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    # But for the list of fonts, which takes long to make.
+    # Except the list of fonts, which takes long to build.
     fonts = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "matplotlib"
     monkeypatch.setenv("MPLCONFIGDIR", os.environ.get("MPLCONFIGDIR") or str(fonts))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))
@@ -85,8 +86,8 @@ def program(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(600)
 def test_campaigns(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where the other host can be reached, where both can, where only we can. Most of their time is waiting,
-    so they share it; they share nothing else, not even hosts."""
+    """If the other host can be reached, if both can, if only this one can. Most of their time is waiting, so
+    they run together; they share nothing else, not even hosts."""
     campaigns = (
         a_campaign_over_an_emulated_path,
         a_campaign_where_both_can_be_reached,
@@ -108,7 +109,7 @@ def a_campaign_over_an_emulated_path(pair: Hosts, folder: Path) -> None:
     started = lab.start("--no-report", stdout=nowhere, stderr=nowhere, start_new_session=True)
     with processes.running(started):
         eventually("a cell is finished", lambda: "finished" in lab.states(), seconds=100)
-        # The shell, and everything in it.
+        # The shell, and all its processes.
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
     # Folders of a killed campaign stay there until it is resumed.
@@ -121,7 +122,7 @@ def a_campaign_over_an_emulated_path(pair: Hosts, folder: Path) -> None:
     assert f"{NAME} listens at {kit.THERE}:5001" in done.stderr
     assert kept.items() <= lab.finished_files().items()
     lab.nothing_is_left(before)
-    # Both machines were looked at before and after each round of this session.
+    # Both machines were examined before and after each round of this session.
     document = lab.campaign
     noted = [(one["round"], one["when"]) for one in document["rounds"][-4:]]
     assert noted == [(1, "before"), (1, "after"), (2, "before"), (2, "after")]
@@ -132,7 +133,7 @@ def a_campaign_over_an_emulated_path(pair: Hosts, folder: Path) -> None:
 
 
 def check_cells(lab: Lab, rate_bps: int, delay_ms: int) -> None:
-    """What is known about the path, from the records of cells that went over it; report and check."""
+    """Checks the known properties of the path in the records of its cells; runs report and check."""
     assert lab.states() == ["finished"] * 16
     rows = json.loads((lab.out / "results.json").read_text())["rows"]
     for cell in lab.campaign["cells"]:
@@ -143,10 +144,10 @@ def check_cells(lab: Lab, rate_bps: int, delay_ms: int) -> None:
         own = {row["flow"]: row["metrics"] for row in rows if row["cell"] == cell["id"]}
         assert list(own) == [1, 2, 3, None]
         for flow in (1, 2, 3):
-            # No packet is faster than the path, and the clocks say so within their own bound.
+            # No packet is faster than the path, and the clocks agree within their bound.
             assert own[flow]["delay_p50_ns"] >= delay_ms * 1e6 - run["clock"]["error_ns"], own[flow]
             assert own[flow]["goodput_bps"] > 0
-        # The bottleneck carries the headers of the tunnel as well, so packets inside have less than it.
+        # The bottleneck also carries the headers of the tunnel, so packets inside get less than its rate.
         assert 0.2 * rate_bps < own[None]["throughput_bps"] < rate_bps, own[None]
     for name in ("report.html", "report.pdf"):
         assert (lab.out / name).stat().st_size > 0
@@ -168,7 +169,7 @@ def a_campaign_where_both_can_be_reached(pair: Hosts, folder: Path) -> None:
             os.kill(master, signal.SIGKILL)
             _, complaints = processes.finish(started, seconds=500)
     assert started.returncode in DONE, complaints
-    # Raised once here, and there once more when it was connected again.
+    # Raised once here, and once more there after the reconnection.
     for name, times in (("here", 1), (NAME, 2)):
         said = f"{name}: {SETTING} from 0 to {RAISED} for the time of the campaign"
         assert complaints.splitlines().count(said) == times, complaints
@@ -176,7 +177,7 @@ def a_campaign_where_both_can_be_reached(pair: Hosts, folder: Path) -> None:
     failures = [one for cell in lab.campaign["cells"] for one in cell.get("failures", [])]
     assert [one["kind"] for one in failures] == ["vanished"], failures
     assert f"{NAME} has vanished" in failures[0]["message"]
-    # What was left there when ssh broke is removed at the end, as everything else is.
+    # Leftovers of the moment when ssh broke are removed at the end, like everything else.
     lab.nothing_is_left(before)
     check_cells(lab, 20_000_000, 0)
 
@@ -205,8 +206,8 @@ def a_campaign_where_only_we_can_be_reached(pair: Hosts, folder: Path) -> None:
 
 # -- at random -------------------------------------------------------------------------------------
 
-#: How many campaigns are disturbed at random; each takes about a minute, so that this is asked for by hand:
-#: NARROWS_CHAOS=30 pytest -k disturbed. (Two kinds of disturbance are in the tests above.)
+#: How many campaigns are disturbed at random; each takes about a minute, so run this by hand:
+#: NARROWS_CHAOS=30 pytest -k disturbed. (The tests above contain two kinds of disturbance.)
 CHAOS = int(os.environ.get("NARROWS_CHAOS", "0"))
 SHORT = f"""{SCENARIO}
 real_path: {{{{other: {NAME}, sender: {{sender}}, ports: 5001-5002, retries: 2}}}}
@@ -250,7 +251,7 @@ def disturbed(pair: Hosts, tmp_path: Path, number: int) -> None:
 
 
 def disturb(lab: Lab, victim: str, campaign: subprocess.Popen[str], chance: random.Random) -> str:
-    """Kills something that runs, if it does, or cuts the path for a while; tells what."""
+    """Kills a running process, or cuts the path for a while; returns a description."""
     if victim == "path":
         seconds = chance.uniform(1, 30)
         with lab.pair.blocked("iif near", "iif far"):

@@ -1,4 +1,4 @@
-"""A campaign between two hosts of a user who is no root here, and may become it without a password."""
+"""A campaign between two hosts of a user who is not root here, but may become root without a password."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ schemes: [reno]
 duration: 2 s
 runs: 2
 """
-#: What sudo does without a password.
+#: The commands that sudo allows without a password.
 SUDO = """\
 #!/bin/sh
 [ "$1" = -n ] || exit 1
@@ -44,7 +44,7 @@ _RUN = ("setpriv", "--reuid", str(SOMEBODY), "--regid", str(SOMEBODY), "--clear-
 
 @contextlib.contextmanager
 def lab_of_somebody() -> Iterator[Lab]:
-    """A campaign of a user without rights, with a sudo on the path that makes them root."""
+    """A campaign of a user without rights, with a sudo on the path that grants root."""
     if shell_kit.refusal():
         pytest.skip(shell_kit.refusal())
     shell_kit.needs("setpriv")
@@ -52,11 +52,11 @@ def lab_of_somebody() -> Iterator[Lab]:
         programs, campaign, home = folder / "path", folder / "campaign", folder / "home"
         for made in (programs, campaign, home):
             made.mkdir()
-        # Not what holds the other host's folder, too: there an agent is started by root.
+        # Excludes the process that holds the other host's folder: there an agent is started by root.
         for own in (home, campaign, folder / "user_key"):
             os.chown(own, SOMEBODY, SOMEBODY)
         sudo(programs)
-        # ssh asks for the name of whoever runs it.
+        # ssh looks up the name of the user who runs it.
         users = folder / "passwd"
         users.write_text(
             f"{Path('/etc/passwd').read_text()}somebody:x:{SOMEBODY}:{SOMEBODY}::{home}:/bin/sh\n"
@@ -72,7 +72,7 @@ def lab_of_somebody() -> Iterator[Lab]:
 
 
 def sudo(programs: Path) -> None:
-    """A sudo for the members of one group, which has no other member than the user."""
+    """A sudo for the members of one group, whose only member is the user."""
     setpriv = programs / "root"
     shutil.copy(shutil.which("setpriv") or "", setpriv)
     os.chown(setpriv, 0, SOMEBODY)
@@ -82,7 +82,7 @@ def sudo(programs: Path) -> None:
 
 
 def check(pair: Hosts, words: tuple[str, ...]) -> None:
-    """Skips the test where nobody can become root, or where our Python is for root alone."""
+    """Skips the test if nobody can become root, or if only root may run our Python."""
     tried = processes.run([*pair.here.enter, *words, "sudo", "-n", "id", "-u"])
     if tried.stdout.strip() != "0":
         pytest.skip(f"programs cannot give rights here: {tried.stderr.strip()[-200:]}")
@@ -92,7 +92,7 @@ def check(pair: Hosts, words: tuple[str, ...]) -> None:
 
 
 def foreign(folder: Path) -> list[str]:
-    """What in a folder is not the user's."""
+    """The files in a folder that do not belong to the user."""
     return [str(path) for path in (folder, *folder.rglob("*")) if path.lstat().st_uid != SOMEBODY]
 
 
@@ -124,7 +124,7 @@ def test_what_root_has_written_is_in_nobodys_way() -> None:
                     os.kill(pid, signal.SIGKILL)
             eventually("the cell has failed", lambda: "failures" in str(lab.campaign), seconds=60)
             measures(lab)
-            # Ctrl-C leaves nothing that the next one could not complete.
+            # Ctrl-C leaves nothing that prevents the next session.
             started.send_signal(signal.SIGINT)
             processes.finish(started)
             assert started.returncode == 130
@@ -134,7 +134,7 @@ def test_what_root_has_written_is_in_nobodys_way() -> None:
             started.kill()
             started.wait()
             eventually("no agent runs any more", lambda: not lab.agents())
-        # What is left of it, a later one removes.
+        # A later campaign removes its leftovers.
         assert foreign(lab.out / "cells")
         done = lab.run("--no-report")
         assert done.returncode in (0, 6), done.stderr

@@ -1,4 +1,4 @@
-"""Campaigns between two hosts: what is said of ports that are in use, and of disks that are full."""
+"""Campaigns between two hosts: messages about ports in use and full disks."""
 
 from __future__ import annotations
 

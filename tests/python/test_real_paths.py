@@ -1,5 +1,5 @@
-"""Campaigns between two hosts, in parts: what scenarios say of them, who waits for whom, who can send what,
-the two agents of a cell, rounds and tries. The whole of it, over ssh, is in test_real_path_runs.py."""
+"""Parts of campaigns between two hosts: scenarios, the listening side, the senders' requirements, the two
+agents of a cell, rounds and retries. The whole of it, over ssh, is in test_real_path_runs.py."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_nothing_is_known_of_a_real_path() -> None:
     words = network_in_words(found)
     assert "  forward   the real path from here to me@there" in words
     assert not any("round trip" in line for line in words)
-    # What other planes run over is read, but changes nothing.
+    # The description of other planes is read, but has no effect.
     assert scenario(f"real_path: {{other: me@there}}\n{PATH}").hash == found.hash
     with pytest.raises(ScenarioError, match=r"path\.forward\.0"):
         scenario(f"real_path: {{other: me@there}}\n{PATH.replace('droptail', 'dripfeed')}")
@@ -100,7 +100,7 @@ def test_both_directions_are_rows_of_their_own() -> None:
 
 
 def test_the_command_line_names_the_host() -> None:
-    # `path` is near enough to `real_path` to be taken for a typing error.
+    # `path` is close enough to `real_path` to be taken for a typo.
     tree = apply(parse(BASE + PATH, "x.yaml"), [Override("--host", "real_path.other", named_host("it's:me"))])
     assert json.dumps(tree.entries["real_path"], default=vars).count("it's:me") == 1
 
@@ -162,7 +162,7 @@ def test_the_kernel_of_the_side_that_sends_decides() -> None:
     found = skipped("real_path: {other: me@there, sender: both}\n")
     assert list(found) == ["linux:bbr (sender here)"]
     assert "here: this kernel (6.1-here) does not offer bbr" in found["linux:bbr (sender here)"]
-    # The data of a flow that goes backward are sent by the other one.
+    # The other host sends the data of a backward flow.
     assert skipped("real_path: {other: me@there}\nflows: {direction: backward}\n") == {}
 
 
@@ -251,7 +251,7 @@ def test_the_agent_reckons_with_the_same_sizes(tmp_path: Path, address: str) -> 
 
 
 class Pair:
-    """Two stand-ins, each failing in its way."""
+    """Two stand-ins, each with its kind of failure."""
 
     def __init__(self, folder: Path, near: str = "well", far: str = "well") -> None:
         self.folder = folder
@@ -268,7 +268,7 @@ class Pair:
 
     def run(self, offset: ClockOffset | None = None) -> None:
         plans = tuple(
-            # Larger than a pipe, as models are.
+            # Larger than a pipe's buffer, like models.
             {"host": host, "folder": str(self.folder / name), "files": {"model": "A" * 300_000}}
             for host, name in enumerate(("near", "far"))
         )
@@ -339,7 +339,7 @@ def test_failures_of_agents_are_told(tmp_path: Path, near: str, far: str, kind: 
 
 def test_a_connection_that_breaks_is_a_host_that_vanished(tmp_path: Path) -> None:
     pair = Pair(tmp_path, "mute", "mute")
-    # The far one is reached by ssh, as far as this is concerned.
+    # The far one counts as reached by ssh here.
     pair.far.location.ssh = object()  # type: ignore[assignment]
     pair.stands = False
     with pytest.raises(PeerFailure, match="far has vanished") as caught:
@@ -368,7 +368,7 @@ def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
 
 
 class FakePlane:
-    """A plane whose cells do what they are told, in the order in which they are run."""
+    """A plane whose cells behave as prescribed, in the order in which they run."""
 
     def __init__(self, folder: Path, retries: int, outcomes: dict[str, list[CellOutcome]]) -> None:
         self.folder = folder
@@ -457,7 +457,7 @@ def test_what_is_wrong_with_a_cell_is_not_tried_again(tmp_path: Path) -> None:
     plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "input", "no such model", 3)]})
     Executor(made, plane, Quiet()).run(cells)
     assert plane.order.count("cubic-r1") == 1
-    # Before anything has worked, the user is told at once what is not there.
+    # Before any cell has worked, the user is told at once about missing files.
     made, cells = campaign(tmp_path / "other")
     plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "unavailable", "no namespaces", 4)]})
     with pytest.raises(UnavailableError, match="no namespaces"):
@@ -476,7 +476,7 @@ def test_a_campaign_stops_when_the_other_host_vanishes_if_asked(tmp_path: Path) 
 
 
 class Together(FakePlane):
-    """Two cells at once; one that does well is finished after it was told to stop."""
+    """Two cells at once; a successful one finishes after the request to stop."""
 
     both = threading.Barrier(2)
 

@@ -1,4 +1,4 @@
-"""The reference of elements: nothing is left out, pictures are what the core does, bytes are repeatable."""
+"""The reference of elements: complete, with pictures of the core's behaviour, and reproducible bytes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_probe_has_exact_times() -> None:
     fates = play("{delay: 20 ms}", packets)
     assert fates["left_ns"].tolist() == [20_000_000 + 1_000_000 * index for index in range(5)]
     assert fates["dropped_ns"].tolist() == [-1] * 5
-    # 12 Mbit/s: 1 ms per packet; all come at once, one is served, two wait.
+    # 12 Mbit/s: 1 ms per packet; all arrive at once, one is served, two wait.
     fates = play("{rate: 12 Mbit/s, queue: {droptail: 3 kB}}", Packets.at_once(5, 1500))
     assert fates["left_ns"].tolist() == [1_000_000, 2_000_000, 3_000_000, -1, -1]
     assert fates["dropped_ns"].tolist() == [-1, -1, -1, 0, 0]

@@ -1,4 +1,4 @@
-"""The answer in short: no sentence ranks what `narrows compare` does not show."""
+"""The short answer: no sentence ranks rows beyond the findings of `narrows compare`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def random_runs(chance: np.random.Generator, count: int) -> list[Values]:
 
 
 def shown_better(found: dict[str, Any], metric: str) -> set[tuple[str, str]]:
-    """Pairs of rows of which compare shows the first one to be better."""
+    """Pairs of rows of which compare shows the first to be better."""
     pairs = set()
     for row in found["rows"]:
         base, other = row["base"]["scheme"], row["other"]["scheme"]
@@ -68,7 +68,7 @@ def test_no_row_is_ranked_beyond_what_compare_shows(tmp_path: Path, seed: int) -
     for one in whole.leaders:
         better = shown_better(found, one.metric)
         rows = [*one.first, *one.behind, *one.unjudged]
-        # Only rows of the same conditions are in one order.
+        # Only rows of the same conditions share an order.
         assert len({loaded.rows[label].values for label in rows}) == 1
         for label in one.behind:
             assert any((winner, label) in better for winner in rows), "somebody is shown to be better"
@@ -78,7 +78,7 @@ def test_no_row_is_ranked_beyond_what_compare_shows(tmp_path: Path, seed: int) -
             assert one.first == (one.best,) and count >= 6
     if count < 6:
         assert not any(one.first for one in whole.leaders)
-    # Sentences crown whom the leaders crown, and nobody else.
+    # Sentences name exactly the leaders as winners.
     crowned = {loaded.rows[one.best].scheme for one in whole.leaders if one.best}
     for sentence in whole.answer:
         if match := re.match(r"(?:Highest|Lowest) [^:]*?: (\w+) (?:with|in) ", sentence):
@@ -145,7 +145,7 @@ def test_identical_runs_have_an_exact_order(tmp_path: Path) -> None:
 
 
 def test_values_are_those_of_every_table_also_where_a_run_of_another_row_is_missing(tmp_path: Path) -> None:
-    """Differences are taken over the pairs that both rows have; what a row reached is over all its runs."""
+    """Differences use the pairs that both rows have; values use all runs of a row."""
     folder = campaign(
         tmp_path / "a",
         {"cubic": runs(1, 9, noise=0.2), "reno": runs(2, 9, noise=0.2)},

@@ -1,4 +1,4 @@
-"""The page in a real browser: opens offline, draws charts, obeys the keyboard, complains about nothing."""
+"""The page in a real browser: it opens offline, draws charts, obeys the keyboard, and reports no errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_campaign(tmp_path_factory.mktemp("browser") / "campaign", specs, duration_s=3.0)
     made = report.build(folder, pdf=False).html
     assert made is not None
-    alone = tmp_path_factory.mktemp("alone") / "report.html"  # nothing else is beside it
+    alone = tmp_path_factory.mktemp("alone") / "report.html"  # Nothing else is beside it.
     shutil.copyfile(made, alone)
     return alone
 
@@ -50,7 +50,7 @@ def test_the_console_is_heard(browser: Browser, tmp_path: Path) -> None:
 
 
 def opened(browser: Browser, page: Path, **how: Any) -> None:
-    """Opens the report and waits until the runs that are open are unpacked."""
+    """Opens the report and waits until the open runs are unpacked."""
     browser.open(page, **how)
     browser.until("narrowsReport.isReady()")
 
@@ -93,7 +93,7 @@ def test_charts_are_seen_on_light_and_dark_pages(
     seen = {f"{c:06x}": int(n) for c, n in zip(colours, counts, strict=True)}
     assert max(seen, key=lambda c: seen[c]) == paper
     # The second flow of each run has one of these colours (the second tone of CUBIC's, and that of Reno), and
-    # nothing else in the page has: so its lines are really drawn.
+    # nothing else in the page has: so its lines are actually drawn.
     for flow in flows:
         assert seen.get(flow, 0) > 200, flow
     assert browser.said == []

@@ -1,4 +1,4 @@
-"""What a report says: its structure, its numbers, and that it hides nothing."""
+"""The content of a report: its structure, its numbers, and that it hides nothing."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_flow_without_packets_is_absent_and_not_zero(tmp_path: Path) -> None:
 
 
 def test_few_runs_show_their_range_and_many_an_interval(tmp_path: Path) -> None:
-    # Runs as different schemes, so that they are not identical.
+    # Runs with different schemes, so that they are not identical.
     specs = [Spec("cubic", r, (("cubic", "vegas", "bbr1")[r % 3],)) for r in range(1, 7)]
     few = write_campaign(tmp_path / "few", specs[:2], duration_s=2.0)
     text = tables.results_words(load(few))
@@ -309,7 +309,7 @@ def test_identical_simulated_runs_are_explained(tmp_path: Path) -> None:
 def test_every_metric_is_defined_and_shown(doc: Report, page: Page) -> None:
     every = json.loads(_native.metrics())
     defined = [d.name for d in doc.definitions]
-    # Only what is about traffic or times that the campaign does not have is left out.
+    # Only sections about absent traffic or times are omitted.
     left_out = [m["name"] for m in every if m["name"] not in defined]
     assert all(name.startswith(tables.OPTIONAL) and name != "jain_index" for name in left_out)
     assert "completion_p50_ns" in left_out and "jain_1s" in defined

@@ -86,7 +86,7 @@ def test_the_same_campaign_gives_the_same_bytes(folder: Path) -> None:
     kept = first.pdf.read_bytes(), first.html.read_bytes()
     assert drawn() == before
     report.build(folder)
-    # Only what the PDF shows, and the figures of the comparison with their numbers.
+    # Only the pictures of the PDF, and the figures of the comparison with their numbers.
     assert sum(p.suffix == ".png" for p in drawn()) == 0
     assert Path("figures/summary.csv") in drawn()
     again = report.build(folder, all_runs=True, files=True)
@@ -142,7 +142,7 @@ def test_a_path_of_many_elements_is_drawn_in_rows(tmp_path: Path) -> None:
 
 
 def test_delay_axis_is_logarithmic_only_when_the_range_asks() -> None:
-    assert scatter.logarithmic([40.0, 120.0]) is None  # 32 to 128 is not more than four times
+    assert scatter.logarithmic([40.0, 120.0]) is None  # 32 to 128 is not more than four times.
     assert scatter.logarithmic([40.0, 130.0]) == (32.0, 256.0)
     assert scatter.logarithmic([0.3, 2.0]) == (0.25, 2.0)
     assert scatter.logarithmic([-1.0, 100.0]) is None, "clocks may disagree; there is no logarithm of that"
@@ -289,7 +289,7 @@ def test_names_of_many_schemes_leave_out_what_most_of_them_have() -> None:
     shared = _shared_parameters(labels)
     assert shared == ["profile=pantheon"]
     assert [_without(one, shared) for one in labels] == ["cubic", "copa", "indigo-1-32", "verus"]
-    # Where it is all that tells two rows apart, it stays.
+    # If nothing else distinguishes two rows, it stays.
     assert _shared_parameters([*labels, "copa"]) == []
     assert _shared_parameters(["copa delta=0.5", "copa delta=0.1"]) == []
 
@@ -309,5 +309,5 @@ def test_harm_is_what_is_lost_beside_another(tmp_path: Path) -> None:
     assert harm["cubic", "cubic"] == pytest.approx(
         1 - (rates["cubic-r2", 1] + rates["cubic-r2", 2]) / 2 / alone
     )
-    # Reno never ran alone, so nobody knows what it would have had.
+    # Reno never ran alone, so its share alone is unknown.
     assert np.isnan(harm["reno", "cubic"])

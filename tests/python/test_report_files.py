@@ -1,4 +1,4 @@
-"""Reports of campaigns that went wrong, and the files that a report writes."""
+"""Reports of failed campaigns, and the files of a report."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What report, `narrows show` and `narrows check` say about runs between two real hosts.
+"""Runs between two real hosts in the report, in `narrows show` and in `narrows check`.
 
-The records are simulated, with a queue that never fills and one element in each direction, and then told to
-be of a real path: what the report shows of clocks and machines is what a test chose, all numbers are those
-of the packets.
+The records are simulated, with a queue that never fills and one element in each direction, and then labelled
+as a real path: the test chooses clocks and machines, and all numbers follow from the packets.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     specs = [Spec("cubic"), Spec("cubic", run=2), Spec("reno", runs_as=("reno", "reno"))]
     place = write_campaign(tmp_path_factory.mktemp("hosts") / "c", specs, path=_path(), shape=_as_real)
     for samples in place.glob("cells/*/queues.parquet"):
-        samples.unlink()  # nobody samples the queues of a real path
+        samples.unlink()  # The queues of a real path are not sampled.
     return place
 
 
@@ -101,7 +100,7 @@ def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: Report) -> No
     for row in table.rows:
         if len(row) == len(columns):
             scheme = row[0].text
-        found = [Cell("")] * (len(columns) - len(row)) + row  # later rows of a scheme lack its name
+        found = [Cell("")] * (len(columns) - len(row)) + row  # Later rows of a scheme lack its name.
         marked.setdefault(scheme, []).append([notes[mark] for mark in found[delay].marks])
         assert not found[queueing].marks and found[queueing].text != "N/A"
     assert all("± 10.2 ms" in " ".join(texts) for texts in marked["cubic"])
@@ -127,7 +126,7 @@ def test_clocks_and_both_machines_are_told(doc: Report) -> None:
 
 def test_the_path_is_told_as_the_first_row_has_it(folder: Path) -> None:
     data = load(folder)
-    data.runs.reverse()  # as cells are shuffled
+    data.runs.reverse()  # Cells are shuffled.
     assert (data.settings["scheme"], data.settings["run"]) == ("cubic", 1)
 
 

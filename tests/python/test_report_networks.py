@@ -44,12 +44,12 @@ runs: 1
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A campaign of one run, made by the command line."""
+    """A campaign of one run, made on the command line."""
     root = tmp_path_factory.mktemp("networks")
     (root / "s.yaml").write_text(SCENARIO)
     command = [sys.executable, "-m", "narrows", "run", "s.yaml", "--no-report", "-o", "out"]
     done = processes.run(command, cwd=root, seconds=240)
-    # One of the expectations does not hold.
+    # One of the expectations fails.
     assert done.returncode == 5, done.stderr
     return root / "out"
 

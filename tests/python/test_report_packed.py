@@ -1,4 +1,4 @@
-"""Charts of a page come back from what they are packed into, and paper has the runs in the middle."""
+"""Packing and unpacking charts of a page preserves them, and the PDF has the middle runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_values_come_back_with_their_digits(values: list[float], even: bool) -> 
         times = [time + 0.04 * (number % 3) for number, time in enumerate(times)]
     chart = NumberChart("</script>", (), [np.array(times)], [Series("ä", "line", 0, np.array(values))])
     text = pack({"a/b": chart, "a/c": chart}, "<table>")
-    # Nothing in it can end the element that it stands in.
+    # No text in it can end its element.
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
     found, table = unpack(text)
     assert table == "<table>" and list(found) == ["a/b", "a/c"]
@@ -58,11 +58,11 @@ def test_the_run_nearest_to_the_medians_is_chosen(folder: Path) -> None:
             throughput_bps=1e6 * (number % 11) ** 2, delay_p95_ns=1e6 * ((number + 3) % 11)
         )
     middle = choice.representative(runs)
-    # Its delay is the median, and its throughput a fifth of the range from it; of the next one these are a
-    # tenth and a sixth.
+    # Its delay is the median, and its throughput deviates by a fifth of the range; for the next run these are
+    # a tenth and a sixth.
     assert middle is not None
     assert middle.number == 3
-    # Those that are not ok are drawn too, and schemes keep their order.
+    # Runs that are not ok are drawn too, and schemes keep their order.
     campaign.of_scheme("reno")[0].verdict, campaign.of_scheme("reno")[1].verdict = "ok", "invalid"
     assert choice.choose_cells(campaign) == [middle.cell, "reno-r1", "reno-r2"]
     assert choice.representative([]) is None

@@ -1,4 +1,4 @@
-"""Results as tables: keys of the matrix and parameters of schemes are columns of their own."""
+"""Results as tables: keys of the matrix and parameters of schemes have separate columns."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_every_key_and_parameter_is_a_column_with_its_unit(swept: Path) -> None:
     assert first["row"] == "gentle (capacity 2 Mbit/s, delay 10 ms, loss 0 %, queue droptail 1 bdp)"
     assert first["queue"] == "droptail 1 bdp"
     assert first["rtt_ns"] == 20_000_000
-    # loss_ratio is a metric, so the key is called by its address.
+    # loss_ratio is a metric, so the key's column is named by its address.
     assert first["path_forward_2_loss_ratio"] == 0 and first["loss_ratio"] is not None
     assert first["beta"] == 0.8 and first["initial_window_packets"] == 10
     assert isinstance(first["seed"], int) and first["seed"] > 0
     values = {(row["capacity_bps"], row["delay_ns"], row["path_forward_2_loss_ratio"]) for row in rows}
-    # Paired, and one combination left out, whatever the unit that it is named in.
+    # Paired, and one combination excluded, in whatever unit it is named.
     assert values == {
         (2_000_000, 10_000_000, 0.0),
         (2_000_000, 10_000_000, 0.001),

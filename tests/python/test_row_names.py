@@ -1,4 +1,4 @@
-"""Rows of a matrix in tables: the scheme and each value in a column of its own, shared values once."""
+"""Rows of a matrix in tables: the scheme and each value in separate columns, shared values once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_reports_have_the_same_columns(eighteen: Path) -> None:
         assert [one.text for one in table.head][:3] == ["scheme", "droptail", "delay"]
         assert all(len(row) == len(table.head) for row in table.rows)
         assert not any("(droptail" in one.text for row in table.rows for one in row)
-        # The colour of a row is found by its label.
+        # The colour of a row is looked up by its label.
         assert table.rows[0][0].key.startswith("cubic (droptail 0.5 bdp")
     assert whole.results.words.startswith(f"All rows: {SHARED}.")
 

@@ -14,22 +14,22 @@ import pytest
 import processes
 from narrows import _native
 
-#: BIC as published (Xu, Harfoush and Rhee, INFOCOM 2004): a largest step of 32 packets, and an eighth less
-#: after a loss. The default of `bic` are the constants of Linux, with which it is fairer.
+#: BIC as published (Xu, Harfoush and Rhee, INFOCOM 2004): a maximum step of 32 packets, and a reduction by an
+#: eighth after a loss. The defaults of `bic` are the constants of Linux, with which it is fairer.
 BIC = {"scheme": "bic", "beta": 0.875, "max_increment": "32 packets"}
-#: From the least to the most fair; those of one place are as fair. Where losses hit both flows,
-#: a scheme whose response function falls with p^-d shares by the ratio of round-trip times to the power of
-#: 1 / (1 - d): without bound for Scalable TCP (d = 1), 5.6 for HighSpeed TCP (0.82), 2 for Reno (0.5). BIC's
-#: long steps make it one of the unfair, but less so than HighSpeed TCP (its authors: 13 and 29 with a ratio
-#: of three). CUBIC grows by time and not by round trips, and shares about in the inverse ratio; H-TCP also
-#: scales its growth with the round-trip time.
+#: From the least to the most fair; schemes of one place are equally fair. Where losses hit both flows, a
+#: scheme whose response function falls with p^-d shares by the ratio of round-trip times to the power of 1 /
+#: (1 - d): without bound for Scalable TCP (d = 1), 5.6 for HighSpeed TCP (0.82), 2 for Reno (0.5). BIC's long
+#: steps make it unfair, but less so than HighSpeed TCP (its authors: 13 and 29 with a ratio of three). CUBIC
+#: grows by time and not by round trips, and shares about in the inverse ratio; H-TCP also scales its growth
+#: with the round-trip time.
 #:
-#: Measured were 36, 13.3, 7.5, 3.1, 1.24 and 1.50 (geometric means of eight runs; of Scalable two). Single
-#: runs spread by a factor of 1.2 around that. Places differ by 1.7 and more: between two that each have two
-#: runs these are three standard deviations; Scalable and Reno are 2.4 and more away from their neighbours,
-#: four deviations with one run. Schemes of one place must be within 1.6, four deviations of a mean of two
-#: runs. With nearer second flows (22 and 42 ms) the far flow of every aggressive scheme is down to windows in
-#: which all of them behave like Reno.
+#: Measured values: 36, 13.3, 7.5, 3.1, 1.24 and 1.50 (geometric means of eight runs; for Scalable of two).
+#: Single runs spread by a factor of 1.2 around that. Places differ by 1.7 and more: between two that each
+#: have two runs these are three standard deviations; Scalable and Reno are 2.4 and more away from their
+#: neighbours, four deviations with one run. Schemes of one place must be within 1.6, four deviations of a
+#: mean of two runs. With nearer second flows (22 and 42 ms) the far flow of every aggressive scheme is down
+#: to windows in which all of them behave like Reno.
 ORDER: tuple[tuple[str | dict[str, object], ...], ...] = (
     ("scalable",),
     ("highspeed",),
@@ -46,15 +46,15 @@ CAMPAIGNS = ((300, 1, ORDER[:1]), (300, 2, ORDER[1:3]), (100, 1, ORDER[3:4]), (1
 
 
 def ratio(cell: Path, seconds: int) -> float:
-    """What the flow with the short round trip gets for each bit of the other one, in the second half: until
-    then the first flow gives up what it had taken while it was alone."""
+    """The throughput of the flow with the short round trip divided by the other's, in the second half: until
+    then the first flow gives up the share that it had alone."""
     flows = _native.throughput_series(str(cell), 10**9)["flows"]
     far, near = (float(np.sum(flows[flow]["arrived_bps"][seconds // 2 : seconds])) for flow in (1, 2))
     return near / far
 
 
 def ratios(folder: Path, seconds: int, runs: int, schemes: Sequence[object]) -> dict[str, list[float]]:
-    """Of each scheme the ratios of all runs."""
+    """The ratios of all runs of each scheme."""
     changes = [
         f"schemes={json.dumps(schemes)}",
         "record=bins",

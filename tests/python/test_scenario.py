@@ -1,4 +1,4 @@
-"""Scenario files: what they mean, and what is said about bad ones."""
+"""Scenario files: their meaning, and the errors in bad ones."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_overrides(tmp_path: Path) -> None:
 
 
 def _mutate(text: str, seed: int, steps: int) -> str:
-    """Damages the text as a tired person or a broken tool would."""
+    """Damages the text like a human or tool error."""
     dice = random.Random(seed)
     fragments = [
         "- ",

@@ -1,4 +1,4 @@
-"""Flows with traffic, background, timelines and expectations: what they become, and what is refused."""
+"""Flows with traffic, background, timelines and expectations: their resolved form, and refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flows_of(text: str, head: str = HEAD) -> list[dict[str, Any]]:
 
 
 def test_what_is_at_its_default_is_not_said() -> None:
-    """So that scenarios of the first release keep their identity."""
+    """Scenarios of the first release thus keep their identity."""
     assert set(flows_of("")[0]) == {
         "flow",
         "scheme",
@@ -150,7 +150,7 @@ def test_changes_of_elements() -> None:
         (4, "forward.1", {"delay": 50_000_000}),
     ]
     assert cells_of(scenario)[0].to_json()["timeline"] == scenario.to_json()["timeline"]
-    # The elements themselves begin as they are written.
+    # The elements themselves start as written.
     assert scenario.to_json()["network"]["forward"][0]["queue"]["bytes"] == 20_000
 
 
@@ -379,7 +379,7 @@ def test_judging() -> None:
         _judged([1e6, 5e6, 3e6], statistic="mean", at_least=3_000_000, at_most=3_000_000).outcome == "holds"
     )
     assert _judged([1e6, 5e6], statistic="max", at_most=4_000_000).value == 5e6
-    # Invalid runs count for nothing, and no value at all is a failure.
+    # Invalid runs are ignored, and a missing value is a failure.
     assert _judged([1e6, 99], statistic="min", at_least=1_000_000).outcome == "holds"
     none = _judged([None], at_least=1)
     assert (none.outcome, none.reason) == ("fails", "nothing arrived")

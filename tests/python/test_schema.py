@@ -1,4 +1,4 @@
-"""The JSON Schema and the reference: current, and of one mind with the reader."""
+"""The JSON Schema and the reference: up to date, and consistent with the reader."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_examples_of_keys_are_accepted() -> None:
         "duration": "30 s",
     }
     for key in KEYS.values():
-        # A network stands in place of a path, pairs in place of schemes.
+        # A network replaces a path, pairs replace schemes.
         replaced = {"network": "path", "pairs": "schemes"}.get(key.name)
         base = {name: value for name, value in least.items() if name != replaced}
         text = "".join(f"{name}: {value}\n" for name, value in (base | {key.name: key.example}).items())
@@ -112,7 +112,7 @@ def test_editors_see_the_same_mistakes(fixed_registry: registry.Registry, before
 
 
 def told(validator: jsonschema.Draft7Validator, scenario: Any) -> None:
-    """There are mistakes, and each is told of the value or key itself, not of alternatives that all fail."""
+    """The mistakes, each reported at the value or key itself, not for failing alternatives."""
     errors = list(validator.iter_errors(scenario))
     assert errors
     for error in errors:

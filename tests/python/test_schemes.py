@@ -1,4 +1,4 @@
-"""What is said of schemes: the list, the page of one, the generated reference, the status."""
+"""Descriptions of schemes: the list, a page, the generated reference, the status."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_headers_are_taken_apart() -> None:
     told = header.read(PAGE)
     assert told.first == "Foo: a scheme."
     assert (told.provenance, told.deviations) == ("a paper (1999), second edition.", "none.")
-    # Other tables stay part of the text.
+    # Other tables remain part of the text.
     assert [text.split("\n")[0] for text in told.paragraphs[1:]] == [
         "It likes long paths.",
         "| mode | meaning |",
@@ -173,8 +173,8 @@ duration: 2 s
     ("written", "expected"),
     [
         ("", [{}, {"packet_size": 1468, "rack": False}, {"ack_every": 3}, {}, {}, {}]),
-        # What the scenario writes counts before scheme and profile, also where it is the default of all; what
-        # neither of them says is left to the scenario's settings.
+        # The scenario's settings take precedence over scheme and profile, even if they equal the general
+        # default; unset ones follow the scenario's settings.
         (
             "transport: {reliable: true, ack_every: 2 packets, packet_size: 1500 B, min_rto: 300 ms}",
             [

@@ -1,4 +1,5 @@
-"""Temporary files and folders: what killed processes leave is removed by the next one, and nothing else."""
+"""Temporary files and folders: leftovers of killed processes are removed by the next one, and
+nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`narrows shell` with real programs: what they see of the path, and what they reach through it."""
+"""`narrows shell` with real programs: their view of the path, and the hosts that they reach through it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_delay_that_changes_is_no_queue(one_shell: Shell) -> None:
     scenario.write_text(TIMELINE)
     outcome = one_shell(["--scenario", str(scenario)], "sh", "-c", f"sleep 0.2; ping -c 5 -i 0.2 {OUTSIDE}")
     assert 0.070 <= smallest_ping_s(outcome) <= 0.090
-    # Nothing waits anywhere on this path.
+    # Nothing queues anywhere on this path.
     up = outcome.summary["up"]
     assert up["left_packets"] == 5
     assert up["queueing_delay"]["max_ns"] < 1e6
@@ -91,11 +91,11 @@ def test_iperf3_shows_rate_and_delay(shell: Shell, options: list[str]) -> None:
     # second at a wrong moment; slow start and a shallow queue cost up to a quarter.
     most = 12e6 * 1448 / 1500
     assert 0.75 * most <= end["sum_received"]["bits_per_second"] <= 1.04 * most
-    # The path itself: never above its rate (the first packet counts but takes no time: one in thousands).
+    # The path itself never exceeds its rate (the first packet counts but takes no time: one in thousands).
     way = outcome.summary["down" if options else "up"]
     assert 0.75 * 12e6 <= way["mean_bps"] <= 12e6 * 1.002
-    # The queue holds 60 kB, which take 40 ms; an empty one adds the packet's own millisecond.
-    # (What the kernel shows late, it may accept into a queue that has drained meanwhile.)
+    # The queue holds 60 kB, which take 40 ms; an empty one adds the packet's serialisation of a millisecond.
+    # (A packet that the kernel reports late may enter a queue that has drained meanwhile.)
     assert way["queueing_delay"]["max_ns"] <= 42e6 + outcome.summary["lateness"]["max_ns"]
     if not options:
         rtt = end["streams"][0]["sender"]["min_rtt"] / 1e6
@@ -251,7 +251,7 @@ def test_datagrams_are_answered(shell: Shell) -> None:
         outcome = shell.python(PATH, text, OUTSIDE, str(port))
     assert outcome.code == 0, outcome.err
     answers = [line.split() for line in outcome.out.splitlines()]
-    # The last one travels in fragments.
+    # The last one is fragmented.
     assert [int(size) for size, _ in answers] == [10, 1400, 4000]
     assert all(RTT_S <= float(seconds) <= MOST_RTT_S + 0.01 for _, seconds in answers)
 
@@ -343,7 +343,7 @@ def test_a_slow_path_slows_the_sender_outside(one_shell: Shell) -> None:
     taken = []
 
     def pour(connection: socket.socket) -> None:
-        # A small buffer, so that what is taken is what the relay and the path hold.
+        # A small buffer, so that the accepted data are those that the relay and the path hold.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
         total = 0
         try:
@@ -364,6 +364,6 @@ def test_a_slow_path_slows_the_sender_outside(one_shell: Shell) -> None:
         outcome = one_shell.python(PATH, text, OUTSIDE, str(port))
         eventually("the sender notices", lambda: bool(taken))
     got = int(outcome.out)
-    # 2 s at 12 Mbit/s are 3 MB. Ahead of the receiver are the buffers of four sockets and the relay.
+    # 2 s at 12 Mbit/s are 3 MB. Between sender and receiver are the buffers of four sockets and the relay.
     assert 1_000_000 <= got <= 3_000_000
     assert got <= taken[0] <= got + 3_000_000

@@ -1,4 +1,4 @@
-"""`narrows shell` and its programs: how they run and end, messages and refusals."""
+"""`narrows shell` and its programs: start, end, messages and refusals."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def test_signals_reach_the_program(shell: Shell) -> None:
 
 
 class Terminal:
-    """A program in a terminal of its own."""
+    """A program in a separate terminal."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            # Whoever runs the tests in the background ignores these; who has a terminal does not.
+            # Background test runs ignore these signals; a user with a terminal does not.
             for number in (signal.SIGINT, signal.SIGQUIT):
                 signal.signal(number, signal.SIG_DFL)
             os.execvpe(command[0], command, environment)
         self.said = b""
 
     def read_until(self, pattern: str) -> None:
-        """Reads until something was said that has not been waited for before."""
+        """Reads until new output matches."""
         limit = time.monotonic() + 60
         while not (found := re.search(pattern.encode(), self.said)):
             assert time.monotonic() < limit, self.said
@@ -76,10 +76,10 @@ class Terminal:
         os.write(self.terminal, keys.encode())
 
     def end(self) -> int:
-        """Waits for the end; gives the exit code."""
+        """Waits for the end; returns the exit code."""
         limit = time.monotonic() + 60
         while time.monotonic() < limit:
-            with contextlib.suppress(OSError):  # what a terminal says when nobody has it open any more
+            with contextlib.suppress(OSError):  # A terminal's error once nobody has it open.
                 if select.select([self.terminal], [], [], 0.01)[0]:
                     os.read(self.terminal, 4096)
             done, status = os.waitpid(self.pid, os.WNOHANG)
@@ -128,11 +128,11 @@ def test_a_shell_in_a_terminal_has_job_control(one_shell: Shell) -> None:
         shell = processes.family(terminal.pid)[1]
 
         def foreground() -> bool:
-            """Whether another group of processes than the shell's has the terminal."""
+            """True if the terminal belongs to another process group than the shell's."""
             return os.tcgetpgrp(terminal.terminal) not in (shell, os.getpgid(terminal.pid))
 
         eventually("sleep runs", foreground)
-        time.sleep(0.5)  # bash hands the terminal over before the new process takes signals
+        time.sleep(0.5)  # bash hands the terminal over before the new process accepts signals.
         terminal.type("\x1a")
         terminal.read_until("Stopped")
         terminal.type("fg\n")
@@ -175,7 +175,7 @@ def test_nothing_is_left_when_a_process_is_killed(shell: Shell, victim: str) -> 
             networks.discard(kit.network_of(os.getpid()))
             return len(networks)
 
-        # A thread may not have gone to its place yet.
+        # A thread may not have been moved yet.
         eventually("the program's network, the emulator's and the gateway", lambda: found() == 3)
         guard, inner = family[0], family[1]
         os.kill({"agent": running.pid, "guard": guard, "program": inner}[victim], signal.SIGKILL)
@@ -184,7 +184,7 @@ def test_nothing_is_left_when_a_process_is_killed(shell: Shell, victim: str) -> 
         for pid in family:
             eventually("everything is gone", lambda pid=pid: not processes.is_alive(pid))  # type: ignore[misc]
         for network in networks:
-            # At once; but the number may be another shell's by now, which ends, too.
+            # At once; but the number may now belong to another shell, which ends, too.
             eventually("nobody is left", lambda network=network: not kit.users_of(network))  # type: ignore[misc]
     assert not any(line.startswith("narrows ") for line in Path("/proc/self/mounts").read_text().splitlines())
 
@@ -215,7 +215,7 @@ def test_a_record_can_be_checked_and_read(shell: Shell) -> None:
     points = _native.delay_points(str(record), 1000)
     assert points is not None
     delays = points[data["flow"]]["delay_ms"]
-    # One way, 20 ms; at most 40 ms more in the queue, one for the packet, and what the emulator is late.
+    # One way: 20 ms, at most 40 ms more in the queue, one for the packet, and the emulator's lateness.
     assert min(delays) >= 20
     assert _native.queue_series(str(record))["forward.0"]["backlog_bytes"].max() <= 60_000
     again = shell(["--log", "record", *PATH], "true")
@@ -228,7 +228,8 @@ def test_the_live_line_shows_what_passes(one_shell: Shell) -> None:
         outcome = one_shell(["--live-lines", *PATH], "iperf3", "-c", OUTSIDE, "-p", str(port), "-t", "2")
     lines = re.findall(r"^up ([0-9.]+) Mbit/s, queue ([0-9.]+) kB, [0-9]+ dropped \| down", outcome.err, re.M)
     assert len(lines) >= 4, outcome.err
-    # Between two lines are 190 ms at least. What the emulator sent late in one of them counts in the next.
+    # Consecutive lines are at least 190 ms apart. Packets that the emulator sent late in one of them count in
+    # the next.
     late_s = outcome.summary["lateness"]["max_ns"] / 1e9
     assert max(float(rate) for rate, _ in lines) <= 14 * (1 + late_s / 0.19)
     assert max(float(queue) for _, queue in lines) <= 60
@@ -288,7 +289,7 @@ def test_a_machine_without_namespaces_says_what_would_help() -> None:
     kit.needs("setpriv", "unshare")
     if os.geteuid() != 0:
         pytest.skip("taking rights away needs root")
-    # A user namespace in which no further namespaces may be made.
+    # A user namespace in which no further namespaces may be created.
     limit = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all "$@"'
     with kit.folder_for_everybody() as folder:
         shell = kit.shell_of("root", folder)

@@ -1,4 +1,4 @@
-"""Every shipped scenario runs: its first seconds, simulated, and the record proves possible."""
+"""Every shipped scenario runs: its first seconds, simulated, with a record that passes verification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAST_BPS = 1_000_000_000
 
 
 def shortened(content: dict[str, Any], duration_ns: int) -> dict[str, Any]:
-    """The first part of a cell: what comes later is left out."""
+    """The first part of a cell, without later events."""
     flows = [
         {**flow, "stop_ns": min(flow["stop_ns"], duration_ns)}
         for flow in content["flows"]
@@ -31,20 +31,20 @@ def shortened(content: dict[str, Any], duration_ns: int) -> dict[str, Any]:
     timeline = [change for change in content.get("timeline", []) if change["at_ns"] < duration_ns]
     later = {"timeline": timeline} if timeline else {}
     kept = {key: value for key, value in content.items() if key != "timeline"}
-    # A measured part that begins later is left out as well, and the whole of what is run is measured.
+    # A measured part that begins later is dropped as well, and the whole run is measured.
     if kept.get("measure", {}).get("from_ns", 0) >= duration_ns:
         del kept["measure"]
     return {**kept, **later, "flows": flows, "duration_ns": min(duration_ns, content["duration_ns"])}
 
 
 def needs_the_kernel(cell: Cell) -> bool:
-    """Whether a flow of it follows one of the kernel's schemes, or is a program."""
+    """True if one of its flows follows a scheme of the kernel, or is a program."""
     flows = cell.to_json()["flows"]
     return any("program" in one or one["scheme"].startswith((KERNEL_PREFIX, BPF_PREFIX)) for one in flows)
 
 
 def chosen(scenario: Scenario) -> list[Cell]:
-    """The first and the last cell that can be simulated: of a matrix, both ends."""
+    """The first and the last cell that can be simulated: for a matrix, both ends."""
     cells = [
         cell
         for cell in cells_of(scenario)
@@ -79,7 +79,7 @@ def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
     for sha256, content in scenario.files.contents.items():
         (files / stored_name(scenario.files.names[sha256], sha256)).write_bytes(content)
     cells = chosen(scenario)
-    # What is about the kernel alone has nothing to simulate.
+    # Scenarios for the kernel alone have nothing to simulate.
     if not cells and not all(needs_the_kernel(cell) for cell in cells_of(scenario)):
         pytest.skip("its models are not installed")
     for number, cell in enumerate(cells):
@@ -91,6 +91,6 @@ def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
         failed = [check for check in json.loads(_native.verify(out))["checks"] if not check["ok"]]
         assert not failed, failed
         measured = json.loads(_native.measure(out))
-        # Where the flows under test begin later, the background is there already.
+        # If the flows under test start later, the background already runs.
         rates = [flow["metrics"].get("throughput_bps") or 0 for flow in measured["flows"]]
         assert max(rates) > 0, cell.id

@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path) -> Path:
-    # Times of files tell whether they have changed.
+    # File times show whether files have changed.
     shutil.copytree(made, tmp_path / "results", copy_function=shutil.copy2)
     return tmp_path / "results"
 
@@ -363,7 +363,7 @@ def test_a_sweep_has_a_page_with_its_figures(place: Path) -> None:
     assert ' style="' not in page and "unsafe" not in page, "the policy of pages takes no style attributes"
     index = (target / "index.html").read_text()
     assert f'href="sweeps/{one["id"]}/index.html"' in index
-    # Unchanged, it is not drawn again; gone, it stays until it is pruned.
+    # An unchanged page is not drawn again; the page of a missing campaign stays until it is pruned.
     (again,) = site(place, "-o", target)["sweeps"]
     assert (again["id"], again["drawn"]) == (one["id"], False)
     shutil.rmtree(place / "space")

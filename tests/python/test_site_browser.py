@@ -263,7 +263,7 @@ def test_the_chart_zooms_and_its_lines_are_switched(
 
 def test_every_quantity_is_drawn(browser: Browser, made: dict[str, Any]) -> None:
     opened(browser, made)
-    browser.run("narrowsSite.toggle('mix-r1')")  # the only sender that paces
+    browser.run("narrowsSite.toggle('mix-r1')")  # The only sender that paces.
     names = browser.run("[...quantity.options].map((one) => one.value)")
     assert {"throughput", "delay", "queue", "window", "rtt", "share", "sequence"} <= set(names)
     for name in names:

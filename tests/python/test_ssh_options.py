@@ -1,4 +1,4 @@
-"""What ssh is told on the command line, where no configuration of a user can take it back."""
+"""Options on ssh's command line, which no user configuration can override."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from narrows.hosts.ssh import Ssh
 
-#: Notes the words with which it is called, and then does what the other host's shell would.
+#: Records its arguments, and then acts like the other host's shell.
 FAKE = """\
 #!{python}
 import json, subprocess, sys
@@ -23,7 +23,7 @@ sys.exit(subprocess.call(["sh", "-c", sys.argv[-1]]) if "-T" in sys.argv else 0)
 
 @pytest.fixture
 def told(tmp_path: Path) -> list[list[str]]:
-    """The words of all calls of ssh while a host was connected, spoken to and left."""
+    """The arguments of all ssh calls while a host was connected, used and disconnected."""
     program, log = tmp_path / "ssh", tmp_path / "log"
     program.write_text(FAKE.format(python=sys.executable, log=str(log)))
     program.chmod(0o755)
@@ -33,7 +33,7 @@ def told(tmp_path: Path) -> list[list[str]]:
 
 
 def options(words: list[str]) -> dict[str, str]:
-    """What follows each `-o`; ssh takes the first that it is given."""
+    """The argument of each `-o`; ssh uses the first of several."""
     pairs = [after for before, after in pairwise(words) if before == "-o"]
     return {name.lower(): value for name, value in reversed([pair.split("=", 1) for pair in pairs])}
 
@@ -43,5 +43,5 @@ def test_host_keys_are_checked_by_every_connection(told: list[list[str]]) -> Non
     assert len(connections) >= 2, told
     for words in connections:
         assert options(words)["stricthostkeychecking"] == "yes", words
-        # Nobody answers questions here.
+        # Nobody is there to answer questions.
         assert options(words)["batchmode"] == "yes", words

@@ -284,7 +284,7 @@ def test_false_claims_are_as_rare_as_promised(law: str) -> None:
         schemes = draw((5, 9))
         pairs = list(itertools.combinations(range(5), 2))
         within += permutation.paired_p(np.array([schemes[a] - schemes[b] for a, b in pairs])).min() <= 0.05
-    # 10 of 200 are promised; 18 or more come by chance less than once in a hundred.
+    # The bound is 10 of 200; 18 or more occur by chance less than once in a hundred.
     assert max(paired, unpaired, within) < 18
 
 

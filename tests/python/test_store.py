@@ -1,4 +1,4 @@
-"""The folder of a campaign: what it takes for its own, and how its file is replaced."""
+"""The folder of a campaign: which records it adopts, and how its file is replaced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Lab:
 def test_the_record_of_another_cell_is_not_adopted(lab: Lab) -> None:
     assert lab.run()[0] == 0
     cells = lab.out / "cells"
-    # As somebody does who copies folders by hand: whole, intact, and of another run of the same scheme.
+    # As after manual copying of folders: complete, intact, but from another run of the same scheme.
     shutil.rmtree(cells / "reno-r1")
     shutil.copytree(cells / "reno-r2", cells / "reno-r1")
     code, _, stderr = lab.run()
@@ -45,7 +45,7 @@ def test_damaged_reasons_of_an_adopted_record_are_a_fault_of_its_own_file(
     lab: Lab, tmp_path: Path, reasons: Any, problem: str
 ) -> None:
     assert lab.run()[0] == 0
-    # As after a power cut, which took the line about the cell.
+    # As after a power cut, which destroyed the cell's line.
     with edited(lab.out / "campaign.json") as document:
         entry = document["cells"][0]
         entry.update(state="pending", verdict=None)
@@ -62,7 +62,7 @@ def test_damaged_reasons_of_an_adopted_record_are_a_fault_of_its_own_file(
 def test_a_file_is_replaced_and_never_written_in_place(tmp_path: Path) -> None:
     path = tmp_path / "campaign.json"
     store.write_atomically(path, "old")
-    # Who has the file open goes on reading the old one, as after a power cut: it is another file.
+    # A process with the file open continues to read the old one, as after a power cut: it is another file.
     os.link(path, tmp_path / "before")
     store.write_atomically(path, "new")
     assert (tmp_path / "before").read_text() == "old" and path.read_text() == "new"

@@ -1,4 +1,4 @@
-"""Whatever a command is started with: it ends with one sentence and the right exit code."""
+"""However a command is started: it ends with one sentence and the right exit code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     place: Path, arguments: list[str], how: str = "", before: Callable[[], None] | None = None, **more: str
 ) -> tuple[int, bytes, str]:
-    """Exit code, output and messages; `how` is what a shell does with the streams."""
+    """Exit code, output and messages; `how` is the shell's redirection of the streams."""
     line = f'exec "$0" "$@" {how}'
     done = subprocess.run(
         ["/bin/sh", "-c", line, str(PROGRAM), *arguments],

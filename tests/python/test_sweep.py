@@ -1,4 +1,4 @@
-"""Sweeps: designs, the data set, resuming, the stopping rule, engines, and what is made of the results."""
+"""Sweeps: designs, the data set, resuming, the stopping rule, engines, and the use of results."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_engines_give_the_same_and_shares_make_a_whole(tmp_path: Path) -> None:
     assert merge(tmp_path / "merged", tasks[:2]).added == 0
     for other in ("processes", "merged"):
         assert rows(tmp_path / other) == rows(tmp_path / "threads")
-    # What is merged is complete.
+    # The merged sweep is complete.
     assert run(sweep, tmp_path / "merged").known == 32
     assert len(list((tmp_path / "merged").glob("data/*/*.parquet"))) == 2
 
@@ -426,7 +426,8 @@ def test_engines_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_invalid_and_failed_points_are_counted(tmp_path: Path) -> None:
-    """Of a sweep whose data has an invalid cell, and a cell that failed: show, ls and the site say so."""
+    """For a sweep whose data has an invalid cell, and a cell that failed: show, ls and the site
+    report both."""
     import pyarrow.parquet as pq
 
     sweep = loaded(tmp_path)

@@ -33,7 +33,7 @@ def _start(*words: str) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler and two workers, each a process of its own."""
+    """A scheduler and two workers, each in a separate process."""
     where = tmp_path / "scheduler.json"
     scheduler = _start(
         "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",

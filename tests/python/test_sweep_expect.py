@@ -56,7 +56,7 @@ def test_what_holds_everywhere_ends_with_0_and_says_so(tmp_path: Path) -> None:
     code, text = run(tmp_path, SCENARIO.replace("60 %", "0.1 %"))
     assert code == 0
     assert "holds   cubic, all flows: median utilization at least 0.1 %, at all 2 points" in text
-    # Expectations make no other experiment: nothing is simulated again.
+    # Expectations do not change the experiment: nothing is simulated again.
     parts = SweepFolder.read(tmp_path / "space").parts
     code, text = run(tmp_path)
     assert code == EXIT_EXPECTATION

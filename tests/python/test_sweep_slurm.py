@@ -1,4 +1,4 @@
-"""A sweep as a job array of a real SLURM: slurmctld and slurmd of this machine, in folders of their own.
+"""A sweep as a job array of a real SLURM: slurmctld and slurmd of this machine, in private folders.
 
 Needs root and Debian's packages slurmctld, slurmd, slurm-client and munge: `make slurm`.
 """
@@ -71,7 +71,7 @@ def _wait(what: str, is_there: object, seconds: float = 60.0) -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A cluster of this machine alone; the environment in which its commands work."""
+    """A private cluster on this machine; the environment for its commands."""
     folder = tmp_path / "slurm"
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_a_job_array_gives_what_one_machine_gives(tmp_path: Path, cluster: dict[
     tasks = sorted((tmp_path / "jobs").glob("task-?"))
     logs = [log.read_text() for log in sorted((tmp_path / "jobs").glob("*.log"))]
     assert len(tasks) == 4, logs
-    # A task that has lost its results is run again, and only that one.
+    # A task that has lost its results is run again, and no other.
     lost = next(tasks[2].glob("data/*/*.parquet"))
     lost.unlink()
     submit("--array=3")

@@ -1,4 +1,5 @@
-"""Tables of `show`, `run` and `check` fit the terminal, cut nothing, and have verdicts beside numbers."""
+"""Tables of `show`, `run` and `check` fit the terminal, truncate nothing, and show verdicts beside
+numbers."""
 
 from __future__ import annotations
 
@@ -48,12 +49,12 @@ def test_no_number_and_no_name_is_cut(tmp_path: Path, columns: int, count: int) 
         assert "..." not in text
         assert "10, 1 degraded" in text
         assert "9 of 10, 1 invalid" in text
-        # A name may be folded between its words, where it is longer than the terminal.
+        # A name that is longer than the terminal is wrapped between its words.
         unfolded = " ".join(text.split())
         for name in names:
             assert name in unfolded
         for line in text.splitlines():
-            # A word that is longer than the terminal, as a name of a folder may be, stays whole.
+            # A single word that is longer than the terminal, such as a folder's name, stays whole.
             assert len(line) <= columns or " " not in line, line
         assert not re.search(r"\d\.(?!\d)(?=[^\s])", text)
     assert "difference" in text
@@ -65,16 +66,16 @@ def test_the_spread_stands_beside_the_median_where_there_is_room(tmp_path: Path)
     assert "[" in row(wide, "reno")
     assert "11.35 (11.12 to 11.46)" not in row(wide, "reno")
     assert re.search(r"11\.\d\d \(11\.\d\d to 1\d\.\d\d\)", row(wide, "cubic"))
-    # Sentences are folded between words, however wide the terminal is.
+    # Sentences are wrapped between words, at any terminal width.
     told = " ".join(wide.split())
     assert "95 % interval of the median" in told and "smallest to largest run" in told
     assert "No room for the spread" not in told
     narrow = on_terminal("show", folder, columns=80)
     assert "11.12" in row(narrow, "bbr1")
-    # Where runs are invalid their counts need the room.
+    # With invalid runs, their counts need the room.
     tight = on_terminal("show", campaigns(tmp_path / "many", 2)[1], columns=60)
     assert "95 % interval" not in tight and "No room for the spread of the runs" in tight
-    # Nobody asks how one flow shares.
+    # The fairness of a single flow has no meaning.
     assert "Jain" not in narrow
 
 
@@ -130,7 +131,7 @@ def test_check_and_run_fit_too(tmp_path: Path) -> None:
         [sys.executable, "-m", "narrows", "check", "out-0"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 1
-    # What fails is named with its cell; what holds is only counted.
+    # A failed check is named with its cell; passed ones are only counted.
     assert "reno-r1" in done.stdout and "digest" in done.stdout
     assert "reno-r2" not in done.stdout
     # So is a run that is not ok, whose record may be sound.

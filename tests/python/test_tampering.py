@@ -1,5 +1,4 @@
-"""A thousand campaigns that someone or something has changed: none is shown without a word, and none passes
-`narrows check`.
+"""A thousand campaigns with random changes: none is shown silently, and none passes `narrows check`.
 
 What counts as shown: a number, a text or a table that differs from that of the campaign as it was, from a
 command that ends with 0 and says nothing. A change that no command shows (of white space in run.json, say)
@@ -43,7 +42,7 @@ runs: 2
 """
 COUNT = int(os.environ.get("NARROWS_TAMPERED", "100"))
 SEED = 20261127
-#: Parts of a campaign by the share of the changes that they get.
+#: Parts of a campaign, weighted by their share of the changes.
 _PARTS = {
     "results.json": 6, "campaign.json": 6, "results.csv": 2, "results.parquet": 2, "run.json": 3,
     "packets.parquet": 2, "states.parquet": 1, "queues.parquet": 1, "files": 1,
@@ -52,7 +51,7 @@ _PARTS = {
 
 @dataclass
 class World:
-    """A campaign as it was, a second one like it, and what the commands say of the first."""
+    """The original campaign, a similar second one, and the commands' output about the first."""
 
     campaign: Path
     other: Path
@@ -71,19 +70,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return made
 
 
-# -- what is looked at -----------------------------------------------------------------------------
+# -- output of the commands --------------------------------------------------------------------
 
 
 def _plain(shown: tuple[Any, bool], folder: Path) -> tuple[Any, bool]:
-    """What is shown of a folder, wherever it is."""
+    """The displayed content of a folder, independent of its location."""
     return repr(shown[0]).replace(str(folder.parent), ""), shown[1]
 
 
 def _called(*words: object) -> tuple[str, bool]:
-    """What a command prints, and whether it says that something is wrong."""
+    """The output of a command, and whether it reports a problem."""
     done = call(*words)
     assert done.exception is None or isinstance(done.exception, NarrowsError | SystemExit), done.exception
-    # A comparison tells what it had to leave out where it would stand.
+    # A comparison reports its omissions in their place.
     word = bool(done.stderr.strip()) or "not those that the run left" in done.stdout
     return done.stdout, done.exit_code != 0 or word
 
@@ -123,7 +122,7 @@ def _reported(folder: Path) -> tuple[Any, bool]:
     return (done[0], [(folder / f"results.{kind}").read_bytes() for kind in ("json", "csv")]), done[1]
 
 
-# -- what is changed -------------------------------------------------------------------------------
+# -- changes ---------------------------------------------------------------------------------------
 
 
 def _flip(path: Path, chance: random.Random) -> str:
@@ -146,7 +145,7 @@ def _another_number(path: Path, chance: random.Random) -> str:
 
 
 def _another_member(path: Path, chance: random.Random) -> str:
-    """A member of a document that is removed or gets another value, the text written as it was."""
+    """Removes a member of a document or changes its value, without reformatting the text."""
     if path.suffix != ".json":
         return _flip(path, chance)
     document = json.loads(path.read_text())
@@ -192,7 +191,7 @@ def _differ(one: Path, two: Path) -> bool:
 
 
 def tamper(folder: Path, other: Path, chance: random.Random) -> str:
-    """Changes one thing in a campaign; what, in words."""
+    """Changes one thing in a campaign; returns a description."""
     part = chance.choices([*_PARTS], [*_PARTS.values()])[0]
     path = chance.choice(sorted((folder / part).iterdir() if part == "files" else folder.rglob(part)))
     inner = path.relative_to(folder)
@@ -218,13 +217,13 @@ def tamper(folder: Path, other: Path, chance: random.Random) -> str:
     before = path.read_bytes()
     while True:
         words = chance.choice(_OF_FILES)(path, chance)
-        # A draw may write what was there.
+        # A random value may equal the old one.
         if path.read_bytes() != before:
             return f"{inner}: {words}"
 
 
 def _silent(folder: Path, known: World, looks: dict[str, Callable[[Path], tuple[Any, bool]]]) -> list[str]:
-    """The commands that show something else than before without a word."""
+    """The commands whose output changes without a warning."""
     found = []
     for name, look in looks.items():
         shown, word = _plain(look(folder), folder)
@@ -242,7 +241,7 @@ def test_no_change_is_shown_without_a_word_or_passes_check(world: World, tmp_pat
     chance = random.Random(SEED)
     missed = []
     for number in range(COUNT):
-        # Under its name: commands print it.
+        # Under the original name, because commands print it.
         folder = tmp_path / str(number) / "c"
         shutil.copytree(world.campaign, folder)
         told = tamper(folder, world.other, chance)
@@ -279,7 +278,7 @@ def copy(world: World, tmp_path: Path) -> Path:
 
 
 def _reseal(folder: Path, change: Callable[[dict[str, Any]], object], name: str = "results.json") -> None:
-    """A change by an attacker who computes the digest anew."""
+    """A change by an attacker who computes the digest again."""
     from campaign_kit import edited
 
     with edited(folder / name) as document:
@@ -300,7 +299,7 @@ def test_numbers_are_measured_again_from_the_records(copy: Path) -> None:
     failing = _failing(copy)
     assert "throughput_bps of reno-r1, flow 1 is" in failing["results"], failing
     assert f"narrows report {copy} makes it again" in failing["results"]
-    # The tables were made of the true ones.
+    # The tables were made from the genuine results.
     assert "results.csv" in failing["tables"]
     assert call("check", copy).exit_code == 1
 
@@ -329,7 +328,7 @@ def test_what_is_lost_or_changed_of_results_is_made_again(copy: Path, world: Wor
 
 
 def test_campaigns_without_digests_are_read_and_check_says_so(copy: Path, world: World) -> None:
-    """As versions before wrote them."""
+    """As written by earlier versions."""
     for name in ("campaign.json", "results.json"):
         document = json.loads((copy / name).read_text())
         del document["digest"]
@@ -339,7 +338,7 @@ def test_campaigns_without_digests_are_read_and_check_says_so(copy: Path, world:
     checks = {check.name: check for check in check_campaign(CampaignFolder.read(copy))}
     assert checks["campaign"].skipped and "noted no digest" in checks["campaign"].detail
     assert all(check.ok for check in checks.values())
-    # Their numbers are believed by no check.
+    # No check relies on their numbers.
     text = (copy / "results.json").read_text()
     (copy / "results.json").write_text(text.replace('"throughput_bps": ', '"throughput_bps": 1', 1))
     assert "results" in _failing(copy)
@@ -363,7 +362,7 @@ def test_merging_takes_no_changed_records_for_true_ones(world: World, copy: Path
 
 
 def test_results_of_a_killed_session_are_measured_and_never_refused(world: World, copy: Path) -> None:
-    """Between the end of a cell and the writing of results nothing fits together, and nothing is wrong."""
+    """Between the end of a cell and the writing of results the files do not match, and nothing is wrong."""
     _reseal(copy, _without_last)
     folder = CampaignFolder.read(copy)
     assert results.current(folder) is None

@@ -195,7 +195,7 @@ def test_progress_cuts_no_number_and_no_name() -> None:
     lines = ["".join(part.text for part in line) for line in drawn]
     assert not any("…" in line for line in lines), lines
     assert sum("0:00:00" in line for line in lines) == 2
-    # A name may be folded, and the note stays whole.
+    # A name may be wrapped, and the note stays whole.
     assert name.replace(" ", "") in "".join(line[:45].split("━")[0] for line in lines).replace(" ", "")
     assert any("7 of 48, about 12 min 30 s left" in line for line in lines)
 

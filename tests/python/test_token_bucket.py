@@ -1,4 +1,4 @@
-"""Utilization of token buckets: what they could have carried follows from what they held."""
+"""Utilization of token buckets: their capacity follows from their content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from narrows.scenario.model import cells_of
 
 
 def utilization(bucket: str, more: str) -> float:
-    """Of a cell with one bulk flow behind a bucket, simulated in memory."""
+    """The utilization of a cell with one bulk flow behind a bucket, simulated in memory."""
     text = f"""\
 schema: narrows/scenario/1
 where: simulate
@@ -35,18 +35,18 @@ schemes: [cubic]
 @pytest.mark.parametrize(
     ("bucket", "more"),
     [
-        # In closed form: 8 * 2 MB + 15 Mbit/s * 4 s, all of which a bulk flow takes.
+        # In closed form: 8 * 2 MB + 15 Mbit/s * 4 s, all of which a bulk flow uses.
         ("rate: 15 Mbit/s, burst: 2 MB, peak: 1 Gbit/s", "duration: 4 s"),
         ("rate: 15 Mbit/s, burst: 2 MB, peak: 40 Mbit/s", "duration: 4 s"),
         ("rate: 15 Mbit/s, burst: 4 MB", "duration: 4 s"),
         ("rate: 15 Mbit/s, burst: 4 MB", "duration: 4 s\nrecord: bins"),
-        # The bucket is full when the flow begins, whatever time has passed before.
+        # The bucket is full when the flow begins, however late.
         ("rate: 15 Mbit/s, burst: 4 MB", "duration: 4 s\nflows: {start: 1530 ms}"),
         (
             "rate: 15 Mbit/s, burst: 2 MB, peak: 100 Mbit/s",
             "duration: 4 s\nflows: {start: 777 ms}\nrecord: bins",
         ),
-        # Of a part of the run the bucket has what was left, here nothing.
+        # In a part of the run the bucket has only its remaining content, here nothing.
         ("rate: 15 Mbit/s, burst: 2 MB, peak: 1 Gbit/s", "duration: 5 s\nmeasure: {from: 2500 ms}"),
     ],
 )

@@ -103,7 +103,7 @@ def test_the_mean_is_the_one_asked_for(model: Cellular) -> None:
     found = cellular.opportunities(model, 3, length)
     assert found.length_ns == length
     assert abs(found.mean_bps - model.mean_bps) <= 12_000 / 20
-    # Both forms are the same link: no more than an opportunity apart at the end of any bin.
+    # Both forms are the same link: at most one opportunity apart at the end of any bin.
     passed = np.cumsum(rates.rate_bps * (20 * NS_PER_MS)) / NS_PER_S
     edges = (rates.time_ns + 20 * NS_PER_MS) // NS_PER_MS
     counted = np.searchsorted(found.times_ms, edges, side="right") * 12_000

@@ -1,4 +1,4 @@
-"""The shipped traces, the command line of traces, and agreement with the core about what a trace is."""
+"""The shipped traces, the command line of traces, and the core's agreement about valid traces."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ COMMANDS = [
 
 
 def call(*arguments: str) -> str:
-    """What the command prints."""
+    """The output of the command."""
     done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return str(done.stdout)
 
 
 def refused(*arguments: str) -> str:
-    """The sentence with which the command refuses."""
+    """The sentence with which the command refuses its input."""
     with pytest.raises(NarrowsError) as caught:
         CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     return str(caught.value)
@@ -160,7 +160,7 @@ def test_the_core_reads_shipped_traces(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.trace")), ids=lambda path: path.name)
 def test_links_use_every_opportunity(path: Path) -> None:
-    """A link that always has full-sized packets sends one at each opportunity, lap after lap."""
+    """A link that always has full-sized packets sends one at each opportunity, in every repetition."""
     found = read_rates(path)[0]
     assert isinstance(found, Opportunities)
     laps = 3
@@ -183,7 +183,7 @@ def test_links_keep_the_rates_of_a_trace(path: Path) -> None:
 
 
 def opportunities_ns(found: Any, count: int) -> Any:
-    """When packet after packet is through, by the definition of a trace of rates (ns)."""
+    """The delivery times of consecutive packets, by the definition of a trace of rates (ns)."""
     sums = np.append(0, np.cumsum(found.rate_bps * found.spans_ns)).astype(float)
     edges = np.append(found.time_ns, found.end_ns).astype(float)
     return np.ceil(np.interp(np.arange(1, count + 1) * 12_000e9, sums, edges) - 1e-3)

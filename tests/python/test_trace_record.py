@@ -1,4 +1,4 @@
-"""Traces that are recorded: a real path kept full, and what arrived."""
+"""Recorded traces: a real path kept full, and its arrivals."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from narrows.traces.trace import Opportunities, Rates, opportunities
 from processes import eventually
 
 MS = 10**6
-#: The path of the test: a rate that changes, a delay, and a queue that never ends.
+#: The path of the test: a variable rate, a delay, and an unlimited queue.
 PHASES = "time_s,rate_mbps\n0,6\n1.5,2\n3,9\n4,0.5\n5,0\n"
-#: Opportunities by which deliveries may be off: what 9 Mbit/s carry while the emulator waits 30 ms for a
+#: Tolerated deviation in opportunities: the capacity of 9 Mbit/s while the emulator waits 30 ms for a
 #: processor, and one at either end.
 LATE = 9e6 * 0.03 / 12_000 + 2
 
@@ -39,7 +39,7 @@ LATE = 9e6 * 0.03 / 12_000 + 2
 
 
 def arrivals(times_ms: list[float], waited_ms: float = 50.0, size: int = 1500) -> tuple[np.ndarray, ...]:
-    """Packets that arrived at these times, one that did not wait before them."""
+    """Packets that arrived at these times, preceded by one that did not wait."""
     arrived = np.array([1, *times_ms]) * MS
     sent = arrived - np.array([10, *[10 + waited_ms] * len(times_ms)]) * MS
     return sent.astype(np.int64), arrived.astype(np.int64), np.full(len(arrived), size, dtype=np.int64)
@@ -47,7 +47,7 @@ def arrivals(times_ms: list[float], waited_ms: float = 50.0, size: int = 1500) -
 
 def test_arrivals_under_load_are_opportunities() -> None:
     found = recorded_opportunities(*arrivals([100, 102, 104, 107, 107, 120]))
-    # The first one under load is the begin.
+    # The first one under load marks the beginning.
     assert found.trace.times_ms.tolist() == [2, 4, 7, 7, 20]
     assert found.arrived_bytes == 5 * 1500
     assert found.full_ratio == 1.0
@@ -72,7 +72,7 @@ def test_clocks_may_differ_and_packets_overtake() -> None:
 
 def test_what_did_not_wait_says_that_the_path_was_not_full() -> None:
     sent, arrived, size = arrivals([100, 110, 130, 140, 150])
-    # Sent 1 ms after the one before had arrived: until then the path may have been idle.
+    # Sent 1 ms after the previous one had arrived: until then the path may have been idle.
     sent[3] = arrived[2] + MS
     assert recorded_opportunities(sent, arrived, size).full_ratio == pytest.approx(30 / 50)
 
@@ -143,7 +143,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
 
 
 def words(pair: Hosts, known: Path, out: Path, *more: str) -> list[str]:
-    """The command behind an emulated path, both ways of which follow a known trace."""
+    """The command behind an emulated path, both directions of which follow a known trace."""
     shell = [sys.executable, "-m", "narrows", "shell", "--delay", "10 ms"]
     shell += [word for way in ("up", "down") for word in (f"--trace-{way}", str(known))]
     record = ("record", NAME, str(out), "--set", "real_path.ports=5001-5002", *more)
@@ -151,8 +151,8 @@ def words(pair: Hosts, known: Path, out: Path, *more: str) -> list[str]:
 
 
 def deviation(found: Opportunities, known: Opportunities) -> float:
-    """By how many opportunities the deliveries of a trace, up to any of its moments, differ at most from
-    those of a known one that repeats, from the best moment of that on."""
+    """The largest deviation, in opportunities, between the cumulative deliveries of a trace and those of a
+    known repeating one, aligned as well as possible."""
     period, each = int(known.times_ms[-1]), len(known.times_ms)
     times = found.times_ms
     repeats = int(times[-1]) // period + 2

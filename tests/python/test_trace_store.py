@@ -1,4 +1,4 @@
-"""How a name in a scenario finds its trace."""
+"""Resolving the name of a trace in a scenario."""
 
 from __future__ import annotations
 

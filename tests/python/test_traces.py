@@ -124,7 +124,7 @@ def test_rates_become_opportunities_as_soon_as_the_bytes_are_there(trace: Rates)
         sums.append(sums[-1] + rate * span)
 
     def passed(at_ns: int) -> Fraction:
-        """Bits that the rates had let through by a time."""
+        """Bits that the rates had delivered by a time."""
         row = max(index for index, edge in enumerate(edges) if edge <= at_ns)
         rate = int(trace.rate_bps[row]) if row < len(trace.rate_bps) else 0
         return Fraction(sums[row] + rate * (at_ns - edges[row]), NS_PER_S)
@@ -138,8 +138,8 @@ def test_rates_become_opportunities_as_soon_as_the_bytes_are_there(trace: Rates)
 @given(opportunity_traces())
 def test_a_round_trip_through_milliseconds_loses_nothing(trace: Opportunities) -> None:
     back = opportunities(bin_rates(trace, NS_PER_MS))
-    # What is at 0 ms can only be seen again at the end of the first millisecond; half a bit that is missing
-    # at the end of one shows in the next.
+    # Deliveries at 0 ms reappear only at the end of the first millisecond; half a bit that is missing at the
+    # end of one appears in the next.
     assert len(back.times_ms) == len(trace.times_ms)
     assert np.all(np.abs(back.times_ms - np.maximum(trace.times_ms, 1)) <= 300)
     assert back.times_ms[-1] == trace.times_ms[-1]
@@ -263,7 +263,7 @@ def test_poisson_traces_have_exponential_gaps() -> None:
     count = 12_000
     trace = models.poisson(2_400_000, 60 * NS_PER_S, seed=7)
     assert len(trace.times_ms) == count
-    # The number in a second is a Poisson number: mean and variance are equal.
+    # The count per second is a Poisson number: mean and variance are equal.
     per_second = window_rates(trace, NS_PER_S)[:59] / OPPORTUNITY_BITS
     assert abs(per_second.mean() - 200) < 4 * np.sqrt(200 / 59)
     assert 0.5 < per_second.var() / per_second.mean() < 1.6

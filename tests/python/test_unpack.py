@@ -1,4 +1,4 @@
-"""Folders that are fetched from another host: whole or told, and in their place whatever is sent."""
+"""Folders that are fetched from another host: complete or refused, and in their place whatever is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.campaign.unpack import unpack
 
 
 def archive(*members: tuple[str, bytes, str]) -> bytes:
-    """A tar file: name, content, and where a link leads to."""
+    """A tar file: name, content, and target of a link."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         for name, content, target in members:

@@ -1,4 +1,4 @@
-"""Importers say which parts of their files they did not read: in the run, on the terminal, in the JSON."""
+"""Importers report the unread parts of their files: in the run, on the terminal, in the JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of link element, queue and rate in the simulator: the verifier finds nothing wrong with any."""
+"""Every kind of link element, queue and rate in the simulator: the verifier accepts all of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def cell(
 
 RATES_TICKS: Json = {"kind": "ticks", "rate": 12_000_000, "tick": 1 * MS}
 RATES_WIFI: Json = {"kind": "wifi", "rate": 14_400_000}
-#: At 12 Mbit/s 20 packets would be under way in it.
+#: At 12 Mbit/s 20 packets would be in flight in it.
 LINE: Json = {"name": "b", "kind": "delay", "delay": 20 * MS, "limit": 12}
 
 LINKS: list[Json] = [
@@ -189,7 +189,7 @@ def test_nothing_is_wrong_with_it(name: str, tmp_path: Path) -> None:
 
 
 def _examples() -> dict[tuple[str, str], str]:
-    """Each kind of the registry, and how its page writes it."""
+    """Each kind of the registry, with the syntax on its page."""
     document = json.loads(_native.registry())
     return {
         (family, str(entry["name"])): str(entry["example"]["written"])
@@ -230,7 +230,7 @@ def test_the_example_of_each_registered_kind_is_verified(kind: tuple[str, str], 
     assert record["flows"][0]["sender"]["sent_packets"] > 0
 
 
-#: What really happened, what the cell says afterwards, and which check must notice.
+#: The actual behaviour, the false description in the cell, and the check that must detect it.
 LIES: list[tuple[str, list[Json], Json, str]] = [
     ("a slower tick", [bottleneck(rate=RATES_TICKS), DELAY], {"rate": {"tick": 3 * MS}}, "bursts"),
     (

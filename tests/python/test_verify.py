@@ -199,7 +199,7 @@ def test_the_grid_is_as_large_as_promised() -> None:
 def test_cells_carry_no_more_than_the_machine_can(scheme: str, most: int) -> None:
     parts = grid.groups(grid.GRID, scheme)
     assert [number for part in parts for number in part] == list(range(len(grid.GRID)))
-    # What is more alone has a cell of its own.
+    # Additional elements on one side only have a separate cell.
     loads_mbps = [sum(grid.GRID[number].rate_mbps for number in part) for part in parts if len(part) > 1]
     assert max(loads_mbps) <= most
     assert len(parts) > 1
@@ -209,7 +209,7 @@ def test_cells_carry_no_more_than_the_machine_can(scheme: str, most: int) -> Non
 
 
 class _Run:
-    """In place of a run by the agent: leaves a record with a verdict."""
+    """Replaces a run by the agent: leaves a record with a verdict."""
 
     def __init__(self, out: Path, verdict: str) -> None:
         self.out, self.verdict = out, verdict
@@ -261,7 +261,7 @@ def test_what_is_too_much_for_the_machine_is_run_in_halves() -> None:
     assert [len(part.grid_paths) for part in cell.parts(entries)] == [1, 1, 2]
 
 
-# -- verdicts and what is kept -----------------------------------------------------------------------
+# -- verdicts and stored results ---------------------------------------------------------------------
 
 _GOOD = {"what": "a", "expected": "1", "found": "1", "outcome": "holds"}
 _BAD = {"what": "b", "expected": "1", "found": "2", "outcome": "fails"}

@@ -1,4 +1,4 @@
-"""`python -m validation schemes` as it is called."""
+"""The command `python -m validation schemes`."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def test_a_quick_look_at_reno(tmp_path: Path) -> None:
     entry = json.loads(done.stdout)["schemes"]["reno"]
     assert len(entry["checks"]) >= 5
     assert {one["outcome"] for one in entry["checks"]} == {"holds"}
-    # Not verified: the emulator has not been asked.
+    # Not verified: the emulator was not run.
     assert (entry["status"], entry["reason"]) == ("unverified", "not compared with linux:reno yet")
     assert "## `reno`" in (tmp_path / "out" / "schemes.md").read_text(encoding="utf-8")
-    # The second time nothing is left to do.
+    # The second time nothing remains to be done.
     again = call("reno", "--quick", "--simulate-only", "-o", "out", cwd=tmp_path)
     assert again.returncode == 0
     assert "theory" not in again.stderr
     assert "unverified" in again.stdout
-    # What somebody has removed is made again.
+    # Removed results are computed again.
     removed = min(tmp_path.glob("out/**/cells/*/run.json")).parent
     shutil.rmtree(removed)
     completed = call("reno", "--quick", "--simulate-only", "-o", "out", cwd=tmp_path)

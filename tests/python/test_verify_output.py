@@ -1,4 +1,4 @@
-"""What is written about verification: the document, its figures, the status that ships, marks in tables."""
+"""Output of verification: the document, its figures, the shipped status, marks in tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`python -m validation tunnel`: the statistics, the numbers of a list of packets, and the command as it is
-called."""
+"""`python -m validation tunnel`: the statistics, the numbers of a list of packets, and the command."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def test_the_distance_is_that_of_the_distributions() -> None:
     assert smirnov.distance([1, 2, 3], [4, 5, 6]) == 9
     assert smirnov.distance([1, 3, 5], [2, 4, 6]) == 3
-    # Equal values are one step of both.
+    # Equal values are one common step.
     assert smirnov.distance([1, 1, 2], [1, 1, 2]) == 0
     # Up to 3: all against one half, in sixths.
     assert smirnov.distance([1, 2, 3], [2, 4]) == 3
@@ -51,7 +50,7 @@ def test_the_distance_is_that_of_the_distributions() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 4), (5, 3), (6, 4)])
 def test_the_significance_counts_all_orders(n: int, m: int) -> None:
-    """Every way in which the values of both samples can be mixed is as likely as any other."""
+    """Every order of the values of both samples is equally likely."""
     found = [
         smirnov.distance(first, [one for one in range(n + m) if one not in first])
         for first in itertools.combinations(range(n + m), n)
@@ -64,8 +63,8 @@ def test_the_significance_counts_all_orders(n: int, m: int) -> None:
 
 def test_values_of_the_published_tables() -> None:
     """Massey, "Distribution table for the deviation between two sample cumulatives", Annals of Mathematical
-    Statistics 23 (1952): the largest deviation (times n) that is reached with no more than 5 % is 9 for n =
-    20, 8 for 15."""
+    Statistics 23 (1952): the largest deviation (times n) with a probability of at most 5 % is 9 for n = 20, 8
+    for 15."""
     for n, critical in ((20, 9), (15, 8), (10, 7), (5, 5)):
         assert smirnov.significance(n, n, critical * n) <= 0.05
         assert smirnov.significance(n, n, (critical - 1) * n) > 0.05
@@ -83,7 +82,7 @@ def test_several_tests_at_once() -> None:
     assert smirnov.holm([]) == []
 
 
-# -- what is compared ------------------------------------------------------------------------------
+# -- the comparison ----------------------------------------------------------------------------
 
 
 def packets(*rows: tuple[int, int, int, int]) -> Any:
@@ -113,14 +112,14 @@ def test_only_data_of_the_run_counts() -> None:
     )
     found = measure(table, 100, 1_000_000)
     assert found.packets == 2
-    # Both packets in the 190 us between their arrivals, less the lateness of one.
+    # Both packets in the 190 us between their arrivals, minus the lateness of one.
     assert found.throughput_bps == pytest.approx(2 * 1500 * 8e9 / 190_000)
     assert (found.delay_p50_ns, found.delay_p95_ns) == (100_000, 275_100)
     assert found.loss_ratio == pytest.approx(2 / 4)
     assert (found.first_loss_ns, found.size_bytes) == (49_900, 1500)
-    # Of the four gaps between five packets the first is one of 15 us.
+    # The first of the four gaps between five packets is 15 us.
     assert found.train_ratio == pytest.approx(1 / 4)
-    # A tunnel adds to each packet, also where that makes it large enough.
+    # A tunnel adds to each packet, even if that makes it large enough.
     more = measure(table, 100, 1_000_000, overhead=56)
     assert more.throughput_bps == pytest.approx(2 * 1556 * 8e9 / 190_000)
     with pytest.raises(NoDataError):
@@ -143,7 +142,7 @@ def test_outcomes_tell_significance_and_size_apart() -> None:
         inside = runs_of(
             [48e6 * factor * (1 + one) for one in noise[20:]], [30e6 * (1 + one) for one in noise[20:]]
         )
-        # Runs that say nothing about the path do not count, whatever their numbers.
+        # Runs without information about the path do not count, whatever their numbers.
         inside += runs_of([1.0] * 20, [1.0] * 20, "invalid")
         rows = compare({"linux:reno": {"outside": outside, "inside": inside}}, [("outside", "inside")])
         assert [row.metric for row in rows] == ["throughput_bps", "delay_p95_ns"]
@@ -177,14 +176,14 @@ def test_each_round_has_every_run_once_in_its_own_order() -> None:
         assert {(job.scheme, job.where) for job in batch} == every
         assert {job.number for job in batch} == {number}
     assert len({tuple((job.scheme, job.where.name) for job in batch) for batch in rounds}) > 1
-    # Each is a cell of its own, which a later call finds again.
+    # Each is a separate cell, which a later call reuses.
     cells = [job.cell(options).id for job in found]
     assert cells == [job.cell(options).id for job in jobs(options)] and len(set(cells)) == len(found)
     longer = Options(ROAD, longer_ns=150_500)
     name = "150.5 us longer"
     assert [where.name for where in longer.setups()] == ["outside", "inside", name]
     assert longer.pairs() == [("outside", "inside"), ("outside", name), (name, "inside")]
-    # So that it can be asked for later.
+    # So that it is available later.
     assert longer.key() == Options(ROAD).key()
 
 
@@ -230,18 +229,19 @@ def test_one_run_inside_and_outside(tmp_path: Path) -> None:
         # Nothing is faster than the path.
         assert run["rtt_min_ns"] is None or run["rtt_min_ns"] > 20_000_000
         assert 10_000_000 <= run["path"]["delay_p50_ns"] <= run["path"]["delay_p95_ns"]
-        # 50 kB before 20 Mbit/s take 20 ms, another packet may be on the way, and 10 ms are of propagation.
+        # 50 kB before 20 Mbit/s take 20 ms, another packet may be in service, and 10 ms are propagation.
         assert run["path"]["delay_p95_ns"] <= 31_000_000
-        # Not even a sender that is held up leaves three quarters of the path empty.
+        # Even a sender that is held up does not leave three quarters of the path empty.
         assert 5e6 < run["path"]["throughput_bps"] <= 20.1e6
     # The packets of both have the same size on the path.
     assert outside["path"]["size_bytes"] == inside["path"]["size_bytes"] == 1500
     assert outside["tunnel"] is None
-    # The tunnel's logs are of the same packets; those that begin or end the run may count in one of both.
+    # The tunnel's logs have the same packets; those at the beginning or the end of the run may count in only
+    # one of both.
     seen, told = inside["path"]["packets"], inside["tunnel"]["packets"]
     assert abs(told - seen) <= 0.05 * seen
     assert document["differing_settings"] == []
-    # The second time nothing is left to do.
+    # The second time nothing remains to be done.
     again = call(*options, "--seconds", "1", cwd=tmp_path)
     assert again.returncode == 0
     assert json.loads(again.stdout)["runs"] == document["runs"]

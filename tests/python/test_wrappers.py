@@ -1,4 +1,4 @@
-"""Wrapper scripts of Pantheon as schemes: what they are asked, and those that can't answer."""
+"""Wrapper scripts of Pantheon as schemes: the calls to them, and wrappers that can't answer."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_each_wrapper_that_cannot_answer_has_its_sentence(
     said = reason(folder, f"{python3}print 'receiver'\n")
     assert "odd.py can't be read by python3 (SyntaxError" in said
     assert "python: /path/of/python" in said
-    # Python 2 is not there, or there is only a shim of a version manager.
+    # Python 2 is not installed, or only as a shim of a version manager.
     empty = folder / "bin"
     empty.mkdir()
     monkeypatch.setenv("PATH", f"{empty}{os.pathsep}/usr/bin{os.pathsep}/bin")

@@ -1,4 +1,4 @@
-"""Wrapper scripts of Pantheon's shapes in one emulated campaign, with the real agent."""
+"""Wrapper scripts in Pantheon's styles in one emulated campaign, with the real agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from narrows.agent.location import this_machine
 
 pytestmark = pytest.mark.system
 
-#: Shapes of wrappers, each with the ending of its file.
+#: Styles of wrappers, each with the suffix of its file.
 SHAPES = {
     "receiver_first": "py",
     "sender_first": "py",
@@ -30,7 +30,7 @@ where: emulate
 path: {forward: [{rate: 10 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 10 ms}]}
 duration: 2 s
 """
-#: Reasons that speak about a program and not about a busy machine.
+#: Reasons that concern a program and not a busy machine.
 BLAME = ("program_", "no_data", "wrong_", "stray_", "processes_left", "output_")
 
 
@@ -58,7 +58,7 @@ def test_wrappers_of_each_shape_run_unchanged(folder: Path) -> None:
     assert "Traceback" not in done.stderr
     campaign = json.loads((folder / "out" / "campaign.json").read_text())
     states = {cell["scheme"]: cell["state"] for cell in campaign["cells"]}
-    # Where there is a Python 2, the old one runs so far that it has nothing to listen with.
+    # With Python 2, the old wrapper runs far enough to find that it has nothing to listen with.
     states.pop("pantheon:old", None)
     assert states == {f"pantheon:{name}": "finished" for name in SHAPES}, done.stderr
     for name in SHAPES:

@@ -1,4 +1,4 @@
-"""For the tests of validation: the record of a simulated scenario."""
+"""Support for tests of validation: the record of a simulated scenario."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.scenario import cells_of, loads
 
 @contextmanager
 def simulated(text: str) -> Iterator[Path]:
-    """The record of the only cell of a scenario; it is gone afterwards."""
+    """The record of the only cell of a scenario; it is deleted afterwards."""
     (cell,) = cells_of(loads(text))
     with tempfile.TemporaryDirectory(prefix="narrows-verify-") as folder:
         record = Path(folder) / "record"

@@ -1,4 +1,4 @@
-"""The words of a wrapper, as Pantheon's wrappers import them from beside themselves."""
+"""The arguments of a wrapper, which Pantheon's wrappers import from beside themselves."""
 
 import sys
 

@@ -8,7 +8,7 @@ import arg_parser
 
 
 def main() -> None:
-    """Plays one word."""
+    """Executes one word."""
     words = arg_parser.words("receiver")
     if words == ["deps"]:
         print("coreutils")

@@ -8,7 +8,7 @@ import arg_parser
 
 
 def main() -> None:
-    """Plays one word."""
+    """Executes one word."""
     words = arg_parser.words("sender")
     peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     if words[0] == "sender":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Both sides are other programs: one in the wrapper's place, one as its child."""
+"""Both sides are other programs: one replaces the wrapper, one is its child."""
 
 import os
 import subprocess
