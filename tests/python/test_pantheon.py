@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from narrows.cli.all_commands import app
 from narrows.documents.data import from_data
+from narrows.documents.resolved import Flow
 from narrows.documents.run import PantheonFlow, PantheonNumbers, PantheonStatistics
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.pantheon.importing import import_folder
@@ -352,7 +353,7 @@ def test_the_summary_is_a_mean_of_printed_numbers() -> None:
 
 
 def test_imported_schemes_are_not_taken_for_ours() -> None:
-    flows = [{"scheme": "pantheon:cubic"}, {"scheme": "cubic"}]
+    flows = map(Flow.from_scheme, ("pantheon:cubic", "cubic"))
     assert list(statuses_of(flows)) == ["cubic"]
     assert replace(style.of("pantheon:cubic"), label="cubic") == style.of("cubic")
     assert style.of("pantheon:fillp_sheep").color == style.of("fillp-sheep").color

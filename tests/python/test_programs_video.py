@@ -11,6 +11,7 @@ import pytest
 
 import program_kit
 from narrows.campaign import players
+from narrows.documents.resolved import read_cell
 from test_programs_run import BUSY, add, call, campaign, possible, run_of
 
 __all__ = ["possible"]
@@ -72,7 +73,7 @@ def _read(folder: Path, lines: list[dict[str, Any]], **flow: Any) -> players.Pla
     place.mkdir(parents=True, exist_ok=True)
     (place / "s.ndjson").write_text("nonsense\n" + "".join(json.dumps(one) + "\n" for one in lines))
     program = {"data": "listener", "segments": "s.ndjson"}
-    cell = {"duration_ns": 10_000 * MS, "flows": [{"flow": 1, "program": program, **flow}]}
+    cell = read_cell({"duration_ns": 10_000 * MS, "flows": [{"flow": 1, "program": program, **flow}]})
     return players.of_run(folder, cell)[1]
 
 
@@ -114,11 +115,12 @@ def test_stalls_and_qualities_are_those_until_the_flow_stopped(tmp_path: Path) -
 
 
 def test_what_nobody_knows_has_a_reason(tmp_path: Path) -> None:
-    assert players.of_run(tmp_path, {"flows": [{"flow": 1, "program": {"name": "x"}}, {"flow": 2}]}) == {}
+    none = read_cell({"flows": [{"flow": 1, "program": {"name": "x"}}, {"flow": 2}]})
+    assert players.of_run(tmp_path, none) == {}
     assert _read(tmp_path, []) == "the file s.ndjson of the player does not say when it began"
     shutil.rmtree(tmp_path / "logs" / "flow-1-connector")
     program = {"data": "listener", "segments": "s.ndjson"}
-    cell = {"duration_ns": 1, "flows": [{"flow": 1, "program": program}]}
+    cell = read_cell({"duration_ns": 1, "flows": [{"flow": 1, "program": program}]})
     assert players.of_run(tmp_path, cell)[1] == "the file s.ndjson of the player does not exist"
     without = [_state(0, "begun"), {"segment": 1, "at_ns": 5}]
     assert "has a segment without its bitrate_bps" in str(_read(tmp_path, without))

@@ -136,6 +136,7 @@ def test_a_path_of_many_elements_is_drawn_in_rows(tmp_path: Path) -> None:
     wide = kind.figure(campaign, Options())
     assert wide.get_figheight() > kind.figure(load(tmp_path / "c"), Options(width_mm=400)).get_figheight()
     assert len(kind.numbers(campaign)["element"]) == 10
+    assert campaign.settings is not None
     sentences = prose.path_sentences(campaign.settings)
     assert "independent random loss of 0.1 % of the packets" in sentences[0]
     assert sentences[1] == "Backward (receiver to sender): nothing in between."

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
+from narrows.documents import resolved
 from narrows.report import document, style
 from narrows.report.cells import Cell
 from narrows.report.content import Report
@@ -127,7 +128,10 @@ def test_clocks_and_both_machines_are_told(doc: Report) -> None:
 def test_the_path_is_told_as_the_first_row_has_it(folder: Path) -> None:
     data = load(folder)
     data.runs.reverse()  # Cells are shuffled.
-    assert (data.settings["scheme"], data.settings["run"]) == ("cubic", 1)
+    assert isinstance(data.settings, resolved.Cell) and (data.settings.scheme, data.settings.run) == (
+        "cubic",
+        1,
+    )
 
 
 def test_records_of_real_paths_are_checked_and_shown(folder: Path) -> None:

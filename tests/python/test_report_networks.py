@@ -6,14 +6,13 @@ import csv
 import itertools
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import processes
 from narrows import _native
-from narrows.report import build, document, networks, prose, tables
+from narrows.report import build, document, prose, tables
 from narrows.report.data import Campaign, load
 from narrows.report.figures import _layout, _network, completion, throughput
 
@@ -143,8 +142,8 @@ def _apart(places: dict[str, tuple[float, float]]) -> float:
     return min(max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a, b in pairs)
 
 
-def _link(one: str, other: str) -> dict[str, Any]:
-    return {"name": f"{one}-{other}", "from": one, "to": other, "elements": []}
+def _link(one: str, other: str) -> tuple[str, str]:
+    return one, other
 
 
 def test_nodes_have_places_of_their_own() -> None:
@@ -166,12 +165,14 @@ def test_nodes_have_places_of_their_own() -> None:
 
 
 def test_the_same_links_share_a_line_of_the_list(campaign: Campaign) -> None:
-    lines, marks = _network._list(campaign.settings["network"])
+    assert campaign.settings is not None
+    lines, marks = _network._list(campaign.settings.network)
     assert len(lines) == 2 and lines[0].startswith("1  ") and lines[1] == "    back: delay 10 ms"
     assert set(marks.values()) == {"1"}
 
 
 def test_round_trips_follow_routes(campaign: Campaign) -> None:
     settings = campaign.settings
-    for flow in settings["flows"]:
-        assert networks.rtt_ns(settings["network"], flow) == 20_000_000
+    assert settings is not None
+    for flow in settings.flows:
+        assert settings.network.rtt_ns(flow) == 20_000_000

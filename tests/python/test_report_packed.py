@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from narrows import report
+from narrows.documents.resolved import read_resolved
 from narrows.report import assemble, choice
 from narrows.report.charts import NumberChart, Series
 from narrows.report.data import load
@@ -72,10 +73,11 @@ def test_of_a_matrix_one_row_of_each_scheme_is_drawn(folder: Path) -> None:
     campaign = load(folder)
     rows = [("cubic", str(rate)) for rate in (1, 2, 3)] + [("reno", "1")]
     labels = [f"{scheme} (rate {rate} Mbit/s)" for scheme, rate in rows]
-    campaign.resolved["schemes"] = [
+    described = [
         {"label": label, "values": {"rate": f"{rate} Mbit/s"}}
         for label, (_, rate) in zip(labels, rows, strict=True)
     ]
+    campaign.resolved = read_resolved({"schemes": described})
     for run, label in zip(campaign.runs, labels * len(campaign.runs), strict=False):
         run.scheme = label
         run.verdict = "ok"

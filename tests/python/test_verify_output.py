@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
+from narrows.documents.resolved import Flow, read_cell
 from narrows.report import verification
 from narrows.report.data import load
 from narrows.schemes import status
@@ -83,7 +84,7 @@ def test_programs_of_others_have_a_section_of_their_own(outcome: Outcome, tmp_pa
 
 def test_rows_of_several_schemes_have_the_weakest_status() -> None:
     def statuses(*names: str) -> list[status.Status]:
-        return list(status.statuses_of({"scheme": name} for name in names).values())
+        return list(status.statuses_of(map(Flow.from_scheme, names)).values())
 
     def word(*names: str) -> str | None:
         found = status.weakest(statuses(*names))
@@ -111,10 +112,12 @@ def test_only_the_defaults_of_a_scheme_are_verified(
 ) -> None:
     file = tmp_path / "verification.json"
     file.write_text(json.dumps({"format": status.FORMAT, "schemes": {"cubic": {"status": "verified"}}}))
-    flow = {"scheme": "cubic", "params": {}} | changed
+    (flow,) = read_cell({"flows": [{"scheme": "cubic", "params": {}} | changed]}).flows
     found = status.statuses_of([flow], file)["cubic"]
     assert (found.word, found.reason) == (word, "" if word == status.VERIFIED else status.DEFAULTS_ONLY)
-    assert status.statuses_of([flow, {"scheme": "cubic"}], file)["cubic"].word == word, "the weaker counts"
+    assert status.statuses_of([flow, Flow.from_scheme("cubic")], file)["cubic"].word == word, (
+        "the weaker counts"
+    )
 
 
 def test_tables_and_reports_mark_the_settings_that_were_checked(tmp_path: Path) -> None:

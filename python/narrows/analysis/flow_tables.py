@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from narrows.analysis.tables import (
 )
 from narrows.analysis.terminal import Column, FittedTable
 from narrows.campaign import own_metrics
+from narrows.documents.resolved import Resolved
 from narrows.documents.results import LinkSummary, Results, SummaryLine
 
 #: Metrics of a single flow.
@@ -80,7 +80,7 @@ def _print_lines(
     fit_spread(console, len(metrics), make)[0].print(console)
 
 
-def print_flows(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
+def print_flows(console: Console, results: Results, scenarios: Sequence[Resolved] = ()) -> None:
     """Prints the table per scheme and flow; the resolved scenario supplies the values of a matrix."""
     lines = [line for line in results.summary if line.flow != "all"]
     if not lines or all(line.flow == 1 for line in lines):
@@ -103,7 +103,7 @@ def print_flows(console: Console, results: Results, scenarios: Sequence[Mapping[
     _print_lines(console, (*name_columns(called), Column("flow", "left")), rows, metrics)
 
 
-def print_sharing(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
+def print_sharing(console: Console, results: Results, scenarios: Sequence[Resolved] = ()) -> None:
     """Prints the table of several flows under test together; prints nothing for a single flow."""
     lines = [line for line in results.summary if line.flow == "all"]
     lines = [line for line in lines if line.metrics.get(SHARING[0])]
@@ -128,14 +128,14 @@ def print_sharing(console: Console, results: Results, scenarios: Sequence[Mappin
     _print_lines(console, name_columns(called), rows, metrics, more)
 
 
-def print_frames(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
+def print_frames(console: Console, results: Results, scenarios: Sequence[Resolved] = ()) -> None:
     """Prints the table of video frames by scheme, and by flow if several flows are tested; prints nothing if
     no frames were sent.
     """
     _print_some(console, results, scenarios, OF_FRAMES, "freezes")
 
 
-def print_playback(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
+def print_playback(console: Console, results: Results, scenarios: Sequence[Resolved] = ()) -> None:
     """Prints the corresponding table of films in players."""
     _print_some(console, results, scenarios, OF_PLAYBACK, OF_PLAYBACK[0])
 
@@ -143,7 +143,7 @@ def print_playback(console: Console, results: Results, scenarios: Sequence[Mappi
 def _print_some(
     console: Console,
     results: Results,
-    scenarios: Sequence[Mapping[str, Any]],
+    scenarios: Sequence[Resolved],
     names: Sequence[str],
     of: str,
 ) -> None:
@@ -164,7 +164,7 @@ def _print_some(
     _print_lines(console, (*name_columns(called), Column("flow", "left")), named, metrics)
 
 
-def print_links(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
+def print_links(console: Console, results: Results, scenarios: Sequence[Resolved] = ()) -> None:
     """Prints the table per scheme and link, if the scenario measures links."""
     lines = results.link_summary
     if not lines:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -25,9 +24,10 @@ from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign import own_metrics
 from narrows.campaign.conditions import Row, rows_of
-from narrows.campaign.schema import resolved_scenario
+from narrows.campaign.schema import read_scenario
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
+from narrows.documents.resolved import Flow, Resolved
 from narrows.documents.results import LinkSummary, Metric, Results, Statistics, SummaryLine
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
@@ -92,35 +92,33 @@ def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
     return list(names)
 
 
-def _scenarios(campaigns: Sequence[Campaign]) -> list[dict[str, Any]]:
+def _scenarios(campaigns: Sequence[Campaign]) -> list[Resolved]:
     """The resolved scenarios of the campaigns whose scenarios can be read."""
     scenarios = []
     for path, _ in campaigns:
         try:
-            scenario = resolved_scenario(CampaignFolder.read(path).document)
+            scenario = read_scenario(path, CampaignFolder.read(path).document)
         except (NarrowsError, KeyError):
             continue
-        if scenario.get("schemes"):
+        if scenario.schemes:
             scenarios.append(scenario)
     return scenarios
 
 
-def _flows(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _flows(scenarios: Sequence[Resolved]) -> dict[str, list[Flow]]:
     """The flows under test of each row that a scenario describes."""
-    flows: dict[str, list[dict[str, Any]]] = {}
+    flows: dict[str, list[Flow]] = {}
     for scenario in scenarios:
-        for row in scenario["schemes"]:
-            tested = [flow for flow in row.get("flows") or () if not flow.get("background")]
-            flows.setdefault(row["label"], []).extend(tested)
+        for row in scenario.schemes:
+            flows.setdefault(row.label, []).extend(flow for flow in row.flows if not flow.background)
     return flows
 
 
-def rows_by_label(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, Row]:
+def rows_by_label(scenarios: Sequence[Resolved]) -> dict[str, Row]:
     """The rows of scenarios as schemes and conditions, by their labels."""
     rows: dict[str, Row] = {}
     for scenario in scenarios:
-        labels = [str(row.get("label")) for row in scenario.get("schemes") or []]
-        rows = {**rows_of(scenario, labels), **rows}
+        rows = {**rows_of(scenario, [row.label for row in scenario.schemes]), **rows}
     return rows
 
 
@@ -259,12 +257,10 @@ def _change(base: SummaryLine, line: SummaryLine, metric: Metric) -> str:
     return f"{percent:+.{digits}f} %"
 
 
-def _statuses(
-    flows: Mapping[str, Sequence[dict[str, Any]]], schemes: Iterable[str]
-) -> dict[str, list[Status]]:
+def _statuses(flows: Mapping[str, Sequence[Flow]], schemes: Iterable[str]) -> dict[str, list[Status]]:
     return {
         scheme: list(
-            statuses_of(flows.get(scheme) or [{"scheme": scheme.split(" ", maxsplit=1)[0]}]).values()
+            statuses_of(flows.get(scheme) or [Flow.from_scheme(scheme.split(" ", maxsplit=1)[0])]).values()
         )
         for scheme in schemes
     }

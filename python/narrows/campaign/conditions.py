@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from narrows.documents.resolved import Resolved
 from narrows.errors import UsageError
 from narrows.scenario.derived import quantity_of, suffix
 from narrows.text import did_you_mean, shorten
@@ -34,22 +34,20 @@ class Row:
         return ", ".join(f"{name} {value}" for name, value in self.values)
 
 
-def rows_of(resolved: Mapping[str, Any], labels: Iterable[str]) -> dict[str, Row]:
+def rows_of(resolved: Resolved, labels: Iterable[str]) -> dict[str, Row]:
     """The rows with these labels; a label that the resolved scenario does not list counts as a scheme without
     conditions.
     """
-    listed = {str(row.get("label")): row for row in resolved.get("schemes") or [] if isinstance(row, dict)}
-    keys: Mapping[str, str] = resolved.get("matrix") or {}
+    listed = {row.label: row for row in resolved.schemes}
     rows = {}
     for label in labels:
-        row = listed.get(label) or {}
-        values = {str(name): str(value) for name, value in (row.get("values") or {}).items()}
-        if not values:
+        row = listed.get(label)
+        if not row or not row.values:
             rows[label] = Row(label, label)
             continue
-        also = [(str(name), str(value)) for name, value in (row.get("derived") or {}).items()]
-        also += [(str(keys[name]), value) for name, value in values.items() if name in keys]
-        rows[label] = Row(label, label.removesuffix(suffix(values)), tuple(values.items()), tuple(also))
+        keys = ((key, row.values[name]) for name, key in resolved.matrix.items() if name in row.values)
+        also = (*row.derived.items(), *keys)
+        rows[label] = Row(label, label.removesuffix(suffix(row.values)), tuple(row.values.items()), also)
     return rows
 
 

@@ -12,10 +12,10 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign.own_metrics import NOT_REPORTED
 from narrows.campaign.store import read_run
+from narrows.documents.resolved import Cell, read_cell
 from narrows.documents.results import Measured, Metric
 from narrows.errors import DataError
 from narrows.files import read_whole
@@ -48,16 +48,14 @@ class Playback:
         return [last[number] for number in sorted(last)]
 
 
-def of_run(folder: Path, cell: dict[str, Any]) -> dict[int, Playback | str]:
+def of_run(folder: Path, cell: Cell) -> dict[int, Playback | str]:
     """The playback of each flow that has a log in a record, or the reason why it is unknown."""
     result: dict[int, Playback | str] = {}
-    for flow in cell["flows"]:
-        program = flow.get("program") or {}
-        if program.get("segments"):
-            side = "listener" if program["data"] == "connector" else "connector"
-            path = folder / "logs" / f"flow-{flow['flow']}-{side}" / program["segments"]
-            stop = flow.get("stop_ns") or cell["duration_ns"]
-            result[flow["flow"]] = _read(path, int(stop) - int(flow.get("start_ns") or 0))
+    for flow in cell.flows:
+        if flow.program and flow.segments_file:
+            side = "listener" if flow.program["data"] == "connector" else "connector"
+            path = folder / "logs" / f"flow-{flow.number}-{side}" / flow.segments_file
+            result[flow.number] = _read(path, (flow.stop_ns or cell.duration_ns) - flow.start_ns)
     return result
 
 
@@ -81,10 +79,10 @@ def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
 
 def _of_run(folder: Path) -> dict[str, dict[str, float | str]]:
     """The values of a run by flow and metric, or the reasons why there are none."""
-    cell = read_run(folder).cell
+    cell = read_cell(read_run(folder).cell)
     played = of_run(folder, cell)
     result = {str(flow): _values(item) for flow, item in played.items()}
-    tested = [flow["flow"] for flow in cell["flows"] if not flow.get("background")]
+    tested = [flow.number for flow in cell.flows if not flow.background]
     of_tested = [result[str(flow)] for flow in tested if flow in played]
     if not of_tested:
         return result

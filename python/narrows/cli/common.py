@@ -92,13 +92,15 @@ def chosen_labels(
     """
     from narrows.campaign.conditions import Row, choose, read_only, rows_of
     from narrows.campaign.schema import resolved_scenario
+    from narrows.documents.resolved import read_resolved
 
     if schemes is None and not only:
         return None
     rows: dict[str, Row] = {}
     for document in documents:
         cells = [*(document.get("cells") or []), *(document.get("skipped") or [])]
-        rows |= rows_of(resolved_scenario(document), dict.fromkeys(str(cell["scheme"]) for cell in cells))
+        scenario = read_resolved(resolved_scenario(document))
+        rows |= rows_of(scenario, dict.fromkeys(str(cell["scheme"]) for cell in cells))
     return [row.label for row in choose(list(rows.values()), names_in(schemes), read_only(only or []))]
 
 

@@ -73,7 +73,7 @@ def show(
         _show_cell(console, folders[0], as_json)
         return
     from narrows.campaign.gathering import readable
-    from narrows.campaign.schema import read_scenario, resolved_scenario
+    from narrows.campaign.schema import read_scenario
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT
 
@@ -104,16 +104,14 @@ def show(
     from narrows.scenario.measure import part_in_words
 
     asked: dict[str, list[str]] = {}
-    for folder in opened:
+    scenarios = [read_scenario(folder.path, folder.document) for folder in opened]
+    for folder, scenario in zip(opened, scenarios, strict=True):
         document = folder.document
-        question = resolved_scenario(document)["question"]
-        asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
+        asked.setdefault(f"{document['name']}: {scenario.question}", []).append(document["where"])
     for line, places in asked.items():
         for text in fold(f"{line} ({', '.join(dict.fromkeys(places))})", width(console.file)):
             console.print(text, soft_wrap=True)
-    for words in dict.fromkeys(
-        part_in_words(read_scenario(each.path, each.document).measure) for each in opened
-    ):
+    for words in dict.fromkeys(part_in_words(scenario.measure) for scenario in scenarios):
         if words:
             console.print(words, soft_wrap=True)
     console.print()
@@ -121,7 +119,7 @@ def show(
     print_attempts(console, [(*pair, own) for pair, own in zip(pairs, cells, strict=True)])
     if len(folders) == 1:
         for part in (print_flows, print_sharing, print_frames, print_playback, print_links):
-            part(console, pairs[0][1], [resolved_scenario(opened[0].document)])
+            part(console, pairs[0][1], scenarios[:1])
         print_expectations(console, pairs[0][1])
         console.print()
         print_cells(console, cells[0])

@@ -8,7 +8,7 @@ parameter. A member that says nothing is not written, as it was not before it ex
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self, TypeVar
 
 from msgspec import UNSET, UnsetType, field, structs
@@ -65,6 +65,11 @@ class Network(Part, frozen=True, kw_only=True):
     routes: list[Route] | None = None
 
     @property
+    def is_known(self) -> bool:
+        """False for what stands in for a network that a record does not describe."""
+        return self.forward is not None or bool(self.hosts)
+
+    @property
     def is_dumbbell(self) -> bool:
         """True if all flows share one path."""
         return self.kind != GRAPH
@@ -108,6 +113,12 @@ class Network(Part, frozen=True, kw_only=True):
         """The fixed delays that a flow meets there and back."""
         return sum(element.fixed_delay_ns for way in self.ways(flow) for element in way) + flow.extra_rtt_ns
 
+    def longest_rtt_ns(self, flows: Iterable[Flow]) -> int:
+        """The longest round trip of fixed delays among some flows; of a dumbbell, that of the path alone."""
+        if self.is_dumbbell:
+            return sum(element.fixed_delay_ns for element in self.elements)
+        return max(map(self.rtt_ns, flows), default=0)
+
 
 class Flow(Part, frozen=True, kw_only=True):
     """A flow. One under test runs the scheme of its row."""
@@ -138,10 +149,22 @@ class Flow(Part, frozen=True, kw_only=True):
     background: bool = False
     label: str | None = None
 
+    @classmethod
+    def from_scheme(cls, scheme: str) -> Flow:
+        """A flow of which nothing but the scheme is known."""
+        return cls(
+            number=0, scheme=scheme, params={}, start_ns=0, stop_ns=None, direction=FORWARD, extra_rtt_ns=0
+        )
+
     @property
     def is_forward(self) -> bool:
         """True if its data go from the sender of a dumbbell to the receiver."""
         return self.direction == FORWARD
+
+    @property
+    def segments_file(self) -> str | None:
+        """Of a player of video: the file with the segments that it played."""
+        return str(self.program["segments"]) if self.program and self.program.get("segments") else None
 
     @property
     def traffic_kind(self) -> str:

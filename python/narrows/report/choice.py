@@ -42,8 +42,7 @@ def _value(run: Run, name: str) -> float | None:
 
 def _middle_rows(campaign: Campaign) -> list[str]:
     """One row of each scheme."""
-    rows = [row for row in campaign.resolved.get("schemes") or [] if isinstance(row, dict)]
-    values = {row.get("label"): row.get("values") for row in rows}
+    values = {row.label: row.values for row in campaign.resolved.schemes}
     result: dict[str, list[str]] = {}
     for label in campaign.schemes:
         own = values.get(label)

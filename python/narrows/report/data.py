@@ -15,14 +15,17 @@ from narrows.campaign import integrity, series
 from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
 from narrows.campaign.results import compute, current, metric_list
+from narrows.campaign.schema import read_scenario
 from narrows.campaign.series import FlowRates, Throughput
 from narrows.campaign.store import CampaignFolder, read_run
 from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
-from narrows.documents.data import to_data
+from narrows.documents.components import BOTTLENECK, Element
+from narrows.documents.data import DamagedError, to_data
+from narrows.documents.resolved import Cell, Resolved, read_cell
 from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError
-from narrows.report import ReportError, networks, style
+from narrows.report import ReportError, style
 from narrows.report.style import Style
 from narrows.sweep.store import SweepFolder, is_sweep
 
@@ -106,21 +109,23 @@ class Run(_Keeper):
         return None if row is None else row.metrics.get(metric)
 
     @cached_property
-    def settings(self) -> Json:
-        """The settings of the cell."""
-        return (self.record and self.record.cell) or (self.entry and self.entry.input) or {}
+    def settings(self) -> Cell:
+        """The cell that was run; an empty one if there is no record."""
+        try:
+            return read_cell((self.record and self.record.cell) or (self.entry and self.entry.input) or {})
+        except DamagedError as error:
+            raise ReportError(f"{self.folder / 'run.json'}: is damaged: {error}") from None
 
     @cached_property
     def flows(self) -> list[Flow]:
         """The flows in order, labelled with the scheme if the run mixes schemes."""
-        listed = self.settings.get("flows") or (to_data(self.record.flows) if self.record else [])
-        mixed = len({f.get("scheme") for f in listed if not f.get("background")}) > 1
+        planned = self.settings.flows
+        mixed = len({flow.scheme for flow in planned if not flow.background}) > 1
         result = []
-        for flow in listed:
-            number, scheme = int(flow["flow"]), str(flow.get("scheme", self.scheme))
-            background = bool(flow.get("background"))
-            label = f"flow {number} ({scheme})" if mixed and not background else f"flow {number}"
-            result.append(Flow(number, scheme, str(flow.get("direction", "forward")), label, background))
+        for flow in planned:
+            scheme = flow.scheme or self.scheme
+            label = f"flow {flow.number}" + (f" ({scheme})" if mixed and not flow.background else "")
+            result.append(Flow(flow.number, scheme, flow.direction, label, flow.background))
         return result
 
     @property
@@ -142,36 +147,33 @@ class Run(_Keeper):
     @property
     def change_times_s(self) -> list[float]:
         """The times at which the timeline changes something, in order, without duplicates."""
-        changes = self.settings.get("timeline") or []
-        return sorted({float(change.get("at_ns", 0)) / 1e9 for change in changes})
+        return sorted({change.at_ns / 1e9 for change in self.settings.timeline})
 
     @property
     def duration_s(self) -> float:
         """The configured length of the run."""
-        return float(self.settings.get("duration_ns", 0)) / 1e9
+        return self.settings.duration_ns / 1e9
 
     @property
     def bin_ns(self) -> int:
         """The width of a throughput bin: the record's, widened until a bin is meaningful on the page."""
-        base = int(self.settings.get("bin_ns") or 100_000_000)
+        base = self.settings.bin_ns or 100_000_000
         length = self.duration_s * 1e9
         least = length / MOST_BINS
-        known = [
-            e["rate"].get("rate") for e in self.elements("bottleneck") if isinstance(e.get("rate"), dict)
-        ]
-        rates = [float(rate) for rate in known if rate]
+        bottlenecks = self.elements(BOTTLENECK)
+        rates = [bps for element in bottlenecks if element.rate and (bps := element.rate.number("rate"))]
         # At least 25 full-size packets of the slowest link; smaller bins show packets instead of rates.
         if rates:
             least = max(least, 25 * 1500 * 8e9 / min(rates))
         # Bins as long as a round trip alias with the bursts of windows; several round trips average them.
-        round_trip = networks.longest_rtt_ns(self.settings)
+        round_trip = self.settings.network.longest_rtt_ns(self.settings.flows)
         least = max(least, min(5 * round_trip, length / FEWEST_BINS))
         steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
         return base * next((step for step in steps if base * step >= least), steps[-1])
 
-    def elements(self, kind: str) -> list[Json]:
+    def elements(self, kind: str) -> list[Element]:
         """All network elements of a kind, forward ones first."""
-        return [e for _, e in networks.elements(self.settings.get("network") or {}) if e.get("kind") == kind]
+        return [element for element in self.settings.network.elements if element.kind == kind]
 
     def _read(self, read: Callable[[Path], Kept]) -> Kept:
         """The result of reading the record with a function, after its files were compared with
@@ -266,12 +268,9 @@ class Campaign(_Keeper):
         """
         if self.own_styles is not None:
             return self.own_styles
-        listed = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
-        labels = [str(row["label"]) for row in listed if row.get("label")]
-        rows = rows_of(self.resolved, [*labels, *(run.scheme for run in self.runs)])
-        flows = [
-            str(flow.get("scheme")) for row in listed for flow in row.get("flows") or [] if flow.get("scheme")
-        ]
+        listed = self.resolved.schemes
+        rows = rows_of(self.resolved, [row.label for row in listed] + [run.scheme for run in self.runs])
+        flows = [name for row in listed for flow in row.flows if (name := flow.scheme)]
         return style.distinct([*(row.scheme for row in rows.values()), *flows])
 
     @cached_property
@@ -290,17 +289,15 @@ class Campaign(_Keeper):
             result.setdefault(", ".join(varied), []).append(row)
         return result
 
-    @property
-    def resolved(self) -> Json:
+    @cached_property
+    def resolved(self) -> Resolved:
         """The resolved scenario; empty if the campaign has not kept it."""
-        result: Json = (self.record.get("scenario") or {}).get("resolved") or {}
-        return result
+        return read_scenario(self.folder, self.record)
 
     @property
     def schemes(self) -> list[str]:
         """Schemes in the order of the scenario (cells are shuffled), without skipped ones."""
-        rows = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
-        wanted = [str(row.get("label")) for row in rows]
+        wanted = [row.label for row in self.resolved.schemes]
         present = list(dict.fromkeys(run.scheme for run in self.runs))
         return [s for s in wanted if s in present] + [s for s in present if s not in wanted]
 
@@ -338,32 +335,27 @@ class Campaign(_Keeper):
         return frozenset(name for row in rows for name, value in row.items() if value is not None)
 
     @cached_property
-    def settings(self) -> Json:
+    def settings(self) -> Cell | Resolved | None:
         """Settings that all cells share (network, flows, duration): from a record, or from the resolved
         scenario.
 
         If they differ (both directions of a real path, a matrix) the scenario's first row counts.
         """
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
-            if run.record is not None and run.settings:
+            if run.record is not None and run.record.cell:
                 return run.settings
-        resolved = self.resolved
-        rows = resolved.get("schemes") or []
-        flows = rows[0].get("flows") if rows and isinstance(rows[0], dict) else None
-        return {**resolved, "flows": flows or []} if resolved.get("network") else {}
+        return self.resolved if self.resolved.network.is_known else None
 
     @property
     def planes(self) -> list[str]:
         """The planes of the runs, in the words of the scenario file."""
-        texts = [
-            str(r.settings.get("where") or (r.record and r.record.plane)) for r in self.runs if r.settings
-        ]
-        return sorted(set(texts or [str(self.settings["where"])] if self.settings.get("where") else texts))
+        places = {run.settings.where or str(run.record.plane) for run in self.runs if run.record}
+        return sorted(places or ({self.settings.where} if self.settings and self.settings.where else ()))
 
     @property
     def name(self) -> str:
         """The name of the campaign."""
-        names = (self.record.get("name"), self.resolved.get("name"), self.results.scenario)
+        names = (self.record.get("name"), self.resolved.name, self.results.scenario)
         return str(next((name for name in names if name), self.folder.name))
 
 

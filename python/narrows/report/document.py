@@ -48,8 +48,8 @@ def compose(
     answer = answers.answer(campaign, compared)
     return Report(
         title=campaign.name,
-        subtitle=campaign.resolved.get("title") or "",
-        question=str(campaign.resolved.get("question") or ""),
+        subtitle=campaign.resolved.title or "",
+        question=campaign.resolved.question,
         facts=_facts(campaign),
         answer=answer.sentences,
         leaders=answer.leaders,
@@ -205,9 +205,9 @@ def _run_facts(run: Run) -> list[Fact]:
     record = run.record
     assert record is not None
     facts: list[Fact] = []
-    if run.settings.get("duration_ns"):
-        facts.append(("duration", units.span(float(run.settings["duration_ns"]))))
-    seed = run.settings.get("seed", run.entry and run.entry.seed)
+    if run.settings.duration_ns:
+        facts.append(("duration", units.span(run.settings.duration_ns)))
+    seed = run.settings.seed or (run.entry and run.entry.seed)
     if seed is not None:
         facts.append(("seed", str(seed)))
     started = record.started_at or (run.entry and run.entry.started_at)
@@ -306,11 +306,11 @@ def _reproduce(campaign: Campaign) -> Reproduction:
     sessions = record.get("sessions") or []
     argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
     commands = [shlex.join(map(str, a)) for a in argvs if a]
-    main_seed = str(campaign.resolved.get("seed", ""))
+    main_seed = str(campaign.resolved.seed if campaign.resolved.is_planned else "")
     facts = [("scenario hash", str(record.get("hash") or "")), ("seed", main_seed)]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
-        seed = run.settings.get("seed", run.entry and run.entry.seed)
+        seed = run.settings.seed or (run.entry and run.entry.seed)
         if seed is not None:
             seeds[run.number] = str(seed)
     if seeds:

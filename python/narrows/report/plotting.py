@@ -274,9 +274,9 @@ def _ids(runs: Sequence[Run]) -> list[str]:
     """Folder, cell, seed and problems of every run, if known."""
     ids = []
     for run in runs:
-        seed = run.settings.get("seed")
+        seed = run.settings.seed
         name = f"{run.folder.resolve().parent.parent.name}/{run.cell}"
-        notes = [f"seed {seed}"] if seed is not None else []
+        notes = [f"seed {seed}"] if seed else []
         notes += [f"{item.flaw}: {' '.join(item.reasons)}" for item in accounts.flawed_runs([run])]
         ids.append(f"{name} ({'; '.join(notes)})" if notes else name)
     return ids

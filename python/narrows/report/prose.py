@@ -6,11 +6,16 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from narrows.report import networks, real_path, units
-from narrows.report.data import Campaign, Json
+from narrows.documents.components import FIXED_DELAY, Component, Element
+from narrows.documents.resolved import BULK, Cell, Flow, Resolved
+from narrows.report import real_path, units
+from narrows.report.data import Campaign
 from narrows.scenario import registry
+from narrows.scenario.real_path import KIND
 from narrows.scenario.registry import Entry
 from narrows.text import plural
+
+_CONSTANT = "constant"
 
 
 def params(entry: Entry | None, values: Mapping[str, Any], skip: tuple[str, ...] = ()) -> list[str]:
@@ -28,42 +33,37 @@ def params(entry: Entry | None, values: Mapping[str, Any], skip: tuple[str, ...]
     return texts
 
 
-def rate_text(rate: Any) -> str:
+def rate_text(rate: Component | None) -> str:
     """A link's rate: a number for a constant rate, kind and parameters for others."""
-    if isinstance(rate, int | float):
-        return units.rate(float(rate))
-    if not isinstance(rate, Mapping):
+    if rate is None:
         return "no rate"
-    kind = str(rate.get("kind", "constant"))
-    listed = params(registry.load().rates.get(kind), rate, skip=("kind",))
-    return listed[0] if kind == "constant" and listed else " ".join([kind, ", ".join(listed)]).strip()
+    listed = params(registry.load().rates.get(rate.kind), rate.params)
+    is_constant = rate.kind == _CONSTANT and listed
+    return listed[0] if is_constant else " ".join([rate.kind, ", ".join(listed)]).strip()
 
 
-def queue_text(queue: Any) -> str:
+def queue_text(queue: Component | None) -> str:
     """A queue: its discipline and limits."""
-    if not isinstance(queue, Mapping):
+    if queue is None:
         return "unlimited queue"
-    kind = str(queue.get("kind", "queue"))
-    listed = params(registry.load().queues.get(kind), queue, skip=("kind",))
-    return f"{kind} {' / '.join(listed)}".strip()
+    listed = params(registry.load().queues.get(queue.kind), queue.params)
+    return f"{queue.kind} {' / '.join(listed)}".strip()
 
 
-def element_lines(element: Json) -> list[str]:
+def element_lines(element: Element) -> list[str]:
     """An element in a few short lines, as for a box in a picture."""
-    kind = str(element.get("kind"))
-    if kind == "bottleneck":
-        return [rate_text(element.get("rate")), queue_text(element.get("queue"))]
-    listed = params(registry.load().links.get(kind), element, skip=("kind", "name"))
-    return [kind, *listed[:3]]
+    if element.is_bottleneck:
+        return [rate_text(element.rate), queue_text(element.queue)]
+    return [element.kind, *params(registry.load().links.get(element.kind), element.params)[:3]]
 
 
-def element_sentence(element: Json, rtt_ns: float) -> str:
+def element_sentence(element: Element, rtt_ns: float) -> str:
     """An element in words, with the meaning of its numbers."""
-    kind = str(element.get("kind"))
-    if kind == "delay":
-        return f"a fixed delay of {units.span(float(element.get('delay') or 0))}"
+    kind = element.kind
+    if kind == FIXED_DELAY:
+        return f"a fixed delay of {units.span(element.fixed_delay_ns)}"
     if kind == "loss":
-        return f"independent random loss of {units.ratio(float(element.get('ratio') or 0))} of the packets"
+        return f"independent random loss of {units.ratio(element.number('ratio') or 0)} of the packets"
     if kind == "path":
         listed = element_lines(element)[1:]
         return "a path of which the logs of its ends are all that is known" + (
@@ -71,16 +71,12 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
         )
     if kind == "real":
         return "a real path, of which what was sent and what arrived is all that is known"
-    if kind != "bottleneck":
+    if not element.is_bottleneck:
         return " ".join([f"an element “{kind}”", *([f"({', '.join(element_lines(element)[1:])})"])])
-    text = (
-        f"a bottleneck of {rate_text(element.get('rate'))} with a queue ({queue_text(element.get('queue'))}"
-    )
-    queue, rate = element.get("queue") or {}, element.get("rate")
-    limit = queue.get("bytes") if isinstance(queue, Mapping) else None
-    constant = (
-        rate.get("rate") if isinstance(rate, Mapping) and rate.get("kind", "constant") == "constant" else None
-    )
+    queue, rate = element.queue, element.rate
+    text = f"a bottleneck of {rate_text(rate)} with a queue ({queue_text(queue)}"
+    limit = queue.number("bytes") if queue else None
+    constant = rate.number("rate") if rate and rate.kind == _CONSTANT else None
     if limit and constant:
         text += f", at most {units.span(round(limit * 8e9 / constant, -4))} of waiting"
         if rtt_ns > 0:
@@ -88,26 +84,23 @@ def element_sentence(element: Json, rtt_ns: float) -> str:
     return text + ")"
 
 
-def path_sentences(settings: Json) -> list[str]:
+def path_sentences(settings: Cell | Resolved) -> list[str]:
     """The network of a cell, one sentence per direction and one about round-trip times."""
-    network: Json = settings.get("network") or {}
-    if not networks.is_dumbbell(network):
-        return _graph_sentences(settings, network)
-    rtt = networks.longest_rtt_ns(settings)
+    network = settings.network
+    if not network.is_dumbbell:
+        return _graph_sentences(settings)
+    rtt = network.longest_rtt_ns(settings.flows)
     texts = []
-    for direction, ends in (("forward", "sender to receiver"), ("backward", "receiver to sender")):
-        elements = network.get(direction) or []
-        if elements:
-            listed = "; then ".join(element_sentence(e, rtt) for e in elements)
-            texts.append(f"{direction.capitalize()} ({ends}): {listed}.")
-        else:
-            texts.append(f"{direction.capitalize()} ({ends}): nothing in between.")
-    if any(element.get("kind") in ("path", "real") for _, element in networks.elements(network)):
+    for link in network.directed:
+        listed = "; then ".join(element_sentence(element, rtt) for element in link.elements)
+        ends = f"{link.name.capitalize()} ({link.origin} to {link.target})"
+        texts.append(f"{ends}: {listed or 'nothing in between'}.")
+    if any(element.kind in ("path", KIND) for element in network.elements):
         return texts  # Its delay is unknown.
     text = f"The smallest possible round trip takes {units.span(rtt)} (without serialization)"
-    extra = [f for f in settings.get("flows") or [] if f.get("extra_rtt_ns")]
+    extra = [flow for flow in settings.flows if flow.extra_rtt_ns]
     if extra:
-        text += "; " + ", ".join(f"flow {f['flow']} has {units.span(f['extra_rtt_ns'])} more" for f in extra)
+        text += "; " + ", ".join(f"flow {f.number} has {units.span(f.extra_rtt_ns)} more" for f in extra)
     texts.append(text + ".")
     return texts
 
@@ -116,22 +109,22 @@ MOST_LINKS = 12
 """Links that are described in sentences; larger networks are in the scenario."""
 
 
-def _graph_sentences(settings: Json, network: Json) -> list[str]:
-    hosts, routers = network.get("hosts") or [], network.get("routers") or []
+def _graph_sentences(settings: Cell | Resolved) -> list[str]:
+    network = settings.network
+    hosts, routers = network.hosts, network.routers or []
     between = f" and {plural(len(routers), 'router')}" if routers else ""
     graph_sentences = [f"A network of {plural(len(hosts), 'host')}{between}."]
     grouped: dict[str, list[str]] = {}
-    for link in network.get("links") or []:
-        listed = "; then ".join(element_sentence(e, 0) for e in link.get("elements") or [])
+    for link in network.directed:
+        listed = "; then ".join(element_sentence(element, 0) for element in link.elements)
         if listed:
-            grouped.setdefault(listed, []).append(f"{link.get('from')} → {link.get('to')}")
+            grouped.setdefault(listed, []).append(f"{link.origin} → {link.target}")
     for listed, ends in list(grouped.items())[:MOST_LINKS]:
         named = ", ".join(ends[:6]) + (f" and {len(ends) - 6} more" if len(ends) > 6 else "")
         graph_sentences.append(f"{named}: {listed}.")
     if len(grouped) > MOST_LINKS:
         graph_sentences.append(f"{len(grouped) - MOST_LINKS} more kinds of links are in the scenario below.")
-    flows = [flow for flow in settings.get("flows") or [] if not flow.get("background")]
-    round_trips = sorted({networks.rtt_ns(network, flow) for flow in flows})
+    round_trips = sorted({network.rtt_ns(flow) for flow in settings.flows if not flow.background})
     if round_trips:
         low, high = units.span(round_trips[0]), units.span(round_trips[-1])
         text = low if low == high else f"{low} to {high}"
@@ -141,13 +134,12 @@ def _graph_sentences(settings: Json, network: Json) -> list[str]:
     return graph_sentences
 
 
-def timeline_sentences(settings: Json) -> list[str]:
+def timeline_sentences(settings: Cell | Resolved) -> list[str]:
     """The changes of the timeline, one sentence per time."""
     grouped: dict[float, list[str]] = {}
-    for change in settings.get("timeline") or []:
-        parts = [_change(str(name), value) for name, value in (change.get("set") or {}).items()]
-        what = f"{change.get('element')}: {', '.join(parts)}"
-        grouped.setdefault(float(change.get("at_ns", 0)), []).append(what)
+    for change in settings.timeline:
+        parts = [_change(name, value) for name, value in change.values.params.items()]
+        grouped.setdefault(change.at_ns, []).append(f"{change.element}: {', '.join(parts)}")
     listed = [f"At {units.span(at)}, {'; '.join(changes)}." for at, changes in sorted(grouped.items())]
     if len(listed) > MOST_LINKS:
         rest = len(listed) - MOST_LINKS
@@ -155,13 +147,13 @@ def timeline_sentences(settings: Json) -> list[str]:
     return listed
 
 
-def _change(name: str, value: Any) -> str:
-    if name == "rate":
+def _change(name: str, value: object) -> str:
+    if isinstance(value, Component):
         return f"rate {rate_text(value)}"
     if name == "open":
         return "restored" if value else "cut"
     if name == "queue" and isinstance(value, Mapping):
-        return "queue " + ", ".join(params(None, value, skip=("kind",)))
+        return "queue " + ", ".join(params(None, value))
     return ", ".join(params(None, {name: value})) or name
 
 
@@ -182,11 +174,11 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         under = f" under {plural(combinations, 'combination')} of conditions" if combinations > 1 else ""
         texts.append(f"{plural(names, 'scheme')}{under}, {amount}.")
     if settings:
-        every = settings.get("flows") or []
-        flows = [flow for flow in every if not flow.get("background")]
-        length = units.span(float(settings.get("duration_ns", 0)))
+        every = settings.flows
+        flows = [flow for flow in every if not flow.background]
+        length = units.span(settings.duration_ns)
         text = f"Each run lasts {length} with {plural(len(flows), 'flow')}"
-        starts = sorted(f.get("start_ns", 0) for f in flows)
+        starts = sorted(flow.start_ns for flow in flows)
         gaps = {b - a for a, b in itertools.pairwise(starts)}
         if len(flows) > 1 and gaps == {0}:
             text += " that start together"
@@ -197,7 +189,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
             text += f" ({'; '.join(sorted(kinds))})"
         if len(every) > len(flows):
             text += f", beside {plural(len(every) - len(flows), 'background flow')}"
-            kinds = {_traffic_text(flow) for flow in every if flow.get("background")} - {""}
+            kinds = {_traffic_text(flow) for flow in every if flow.background} - {""}
             text += f" ({'; '.join(sorted(kinds))})" if kinds else ""
         texts.append(text + ".")
         texts += timeline_sentences(settings)
@@ -224,15 +216,15 @@ def _tool(campaign: Campaign) -> str:
     return " and ".join(sorted(tools)) or "others"
 
 
-def _traffic_text(flow: Json) -> str:
+def _traffic_text(flow: Flow) -> str:
     """The application of a flow; empty for bulk transfers over one connection."""
-    traffic = flow.get("traffic") or {}
-    kind = str(traffic.get("kind", "bulk"))
-    entry = registry.load().traffic.get(kind)
-    listed = [] if kind == "bulk" else [f"{kind} {', '.join(params(entry, traffic, ('kind',)))}".strip()]
-    connections = int(flow.get("connections") or 1)
-    if connections > 1:
-        listed.append(f"{connections} connections per flow")
+    traffic = flow.traffic
+    listed: list[str] = []
+    if traffic and traffic.kind != BULK:
+        entry = registry.load().traffic.get(traffic.kind)
+        listed.append(f"{traffic.kind} {', '.join(params(entry, traffic.params))}".strip())
+    if flow.connections > 1:
+        listed.append(f"{flow.connections} connections per flow")
     return ", ".join(listed)
 
 

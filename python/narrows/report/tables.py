@@ -9,7 +9,6 @@ from msgspec import field
 from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
 from narrows.documents.data import Part, from_data
-from narrows.documents.resolved import read_resolved
 from narrows.documents.results import Metric, Quantity, Statistics
 from narrows.files import read_packaged
 from narrows.report import prose, real_path, units, verification
@@ -218,7 +217,7 @@ def results_words(campaign: Campaign) -> str:
         parts.append("Below 6 runs: the median of the runs and, below it, their smallest and largest value.")
     elif few and not many:
         parts.append("One run each: the value of that run.")
-    if part := part_in_words(read_resolved(campaign.resolved).measure):
+    if part := part_in_words(campaign.resolved.measure):
         parts.append(part)
     parts.append("The row “all” pools the packets of all flows of a run.")
     if _repeats(campaign):
@@ -233,7 +232,7 @@ def _repeats(campaign: Campaign) -> bool:
     nothing in all runs; that does not count.
     """
     for scheme in campaign.schemes:
-        runs = [r for r in campaign.of_scheme(scheme) if r.valid and r.settings.get("where") == "simulate"]
+        runs = [r for r in campaign.of_scheme(scheme) if r.valid and r.settings.where == "simulate"]
         if len(runs) < 2 or any(r.elements("loss") for r in runs):
             continue
         entries = [{flow: row.metrics for flow, row in r.rows.items()} for r in runs]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from narrows.documents.resolved import Flow
 from narrows.report.content import StatusMark, Verification
-from narrows.report.data import Campaign, Json
+from narrows.report.data import Campaign
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
 
 
-def flows_of(campaign: Campaign, label: str) -> list[Json]:
+def flows_of(campaign: Campaign, label: str) -> list[Flow]:
     """The flows under test in a row of the results, in the form of cells."""
     # All runs of a row have the same flows.
-    every = (run.settings.get("flows") for run in campaign.of_scheme(label))
-    tested = [flow for flow in next(filter(None, every), []) if not flow.get("background")]
-    return tested or [{"scheme": label.split(" ", maxsplit=1)[0]}]
+    every = (run.settings.flows for run in campaign.of_scheme(label))
+    tested = [flow for flow in next(filter(None, every), []) if not flow.background]
+    return tested or [Flow.from_scheme(label.split(" ", maxsplit=1)[0])]
 
 
 def status_of(campaign: Campaign, label: str) -> Status | None:

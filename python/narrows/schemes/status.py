@@ -7,15 +7,18 @@ entry has not been checked: it is `unverified`. The kernel's schemes are the ref
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.files import read_text
 from narrows.imported import plain_name
 from narrows.scenario.prefixes import KERNEL_PREFIX, UDP
+
+if TYPE_CHECKING:
+    from narrows.documents.resolved import Flow
 
 FILE = Path(__file__).resolve().parent.parent / "verification.json"
 FORMAT = "narrows/verification/1"
@@ -78,13 +81,13 @@ def status_of(name: str, file: Path = FILE) -> Status:
     )
 
 
-def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[str, Status]:
+def statuses_of(flows: Iterable[Flow], file: Path = FILE) -> dict[str, Status]:
     """The statuses of all schemes that these flows run, without duplicates; traffic without a scheme has
     none, and imported schemes are not judged.
     """
     statuses: dict[str, Status] = {}
     for flow in flows:
-        name = str(flow.get("scheme") or UDP)
+        name = flow.scheme or UDP
         if name == UDP or plain_name(name) is not None:
             continue
         status = status_of(name, file)
@@ -95,19 +98,18 @@ def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[s
     return statuses
 
 
-def _as_checked(name: str, flow: Mapping[str, Any]) -> bool:
+def _as_checked(name: str, flow: Flow) -> bool:
     """True if a flow runs our code with default parameters and transport."""
     from narrows.scenario import registry
 
-    if flow.get("object") or flow.get("transport"):
+    if flow.object_file or flow.transport:
         return False
-    params = flow.get("params") or {}
-    if not params:
+    if not flow.params:
         return True
     known = registry.load()
     entry = known.schemes.get(name) or known.bpf.get(name)
     defaults = {param.name: param.default for param in entry.params} if entry else {}
-    return all(key in defaults and defaults[key] == value for key, value in params.items())
+    return all(key in defaults and defaults[key] == value for key, value in flow.params.items())
 
 
 def weakest(statuses: Iterable[Status]) -> Status | None:

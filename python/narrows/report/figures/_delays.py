@@ -45,6 +45,6 @@ def absent(data: Campaign) -> str | None:
     runs = [run for run in data.runs if run.valid and run.record is not None]
     if not runs:
         return "No valid run left a record."
-    if all(run.settings.get("record") == "bins" for run in runs):
+    if all(run.settings.record == "bins" for run in runs):
         return "The runs were recorded in bins (record: bins), which keep no delays of single packets."
     return None

@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 Place = tuple[float, float]
 
 
-def neighbours(nodes: Sequence[str], links: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def neighbours(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     """The neighbours of each node, in the order of the description, along both directions of links."""
     result: dict[str, list[str]] = {node: [] for node in nodes}
-    for link in links:
-        ends = (str(link.get("from")), str(link.get("to")))
+    for ends in links:
         for text, other in (ends, ends[::-1]):
             if text in result and other in result and other not in result[text]:
                 result[text].append(other)
@@ -61,7 +59,7 @@ _SIDES = {"left": 180.0, "right": 0.0, "top": 90.0, "bottom": 270.0, "up": 90.0,
 
 
 def places(
-    hosts: Sequence[str], routers: Sequence[str], links: Sequence[Mapping[str, Any]]
+    hosts: Sequence[str], routers: Sequence[str], links: Sequence[tuple[str, str]]
 ) -> dict[str, Place]:
     """A position for every node."""
     near = neighbours([*hosts, *routers], links)

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from narrows.documents.resolved import Flow, Link, Network
 from narrows.report import prose
-from narrows.report.data import Json
 from narrows.report.drawing import Options, box, canvas, paper_style
 from narrows.report.figures import _layout
 from narrows.report.style import INK, MUTED, PAPER
@@ -25,11 +26,11 @@ MOST_LINES = 26
 """Lines of the list; larger networks are only in the scenario."""
 
 
-def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
+def _pairs(network: Network) -> list[tuple[str, str, Link | None, Link | None]]:
     """Links with their reverse direction: two ends and the link in each direction."""
-    pairs: list[tuple[str, str, Json | None, Json | None]] = []
-    for link in network.get("links") or []:
-        ends = (str(link.get("from")), str(link.get("to")))
+    pairs: list[tuple[str, str, Link | None, Link | None]] = []
+    for link in network.directed:
+        ends = (link.origin, link.target)
         for i, (text, other, there, back) in enumerate(pairs):
             if ends == (other, text) and back is None:
                 pairs[i] = (text, other, there, link)
@@ -39,14 +40,14 @@ def _pairs(network: Json) -> list[tuple[str, str, Json | None, Json | None]]:
     return pairs
 
 
-def _text(link: Json | None) -> str:
+def _text(link: Link | None) -> str:
     if link is None:
         return ""
-    parts = [", ".join(prose.element_lines(e)) for e in link.get("elements") or []]
+    parts = [", ".join(prose.element_lines(e)) for e in link.elements]
     return "; then ".join(part.replace("delay, ", "delay ") for part in parts)
 
 
-def _list(network: Json) -> tuple[list[str], dict[tuple[str, str], str]]:
+def _list(network: Network) -> tuple[list[str], dict[tuple[str, str], str]]:
     """The lines of the list, and the number of each pair of ends; equal contents share a number."""
     numbered: dict[tuple[str, str, bool], tuple[int, list[str]]] = {}
     marks: dict[tuple[str, str], str] = {}
@@ -71,15 +72,12 @@ def _list(network: Json) -> tuple[list[str], dict[tuple[str, str], str]]:
     return lines, marks
 
 
-def _flow_lines(settings: Json, host: str) -> list[str]:
+def _flow_lines(network: Network, flows: Sequence[Flow], host: str) -> list[str]:
     """Flows that a host sends and receives."""
-    flows = settings.get("flows") or []
-    hosts = [str(h.get("name")) for h in (settings.get("network") or {}).get("hosts") or []]
-    ends = [(str(f.get("from") or hosts[0]), str(f.get("to") or hosts[-1]), f) for f in flows]
     lines = []
     for word, place in (("sends", 0), ("gets", 1)):
-        own = [end[2] for end in ends if end[place] == host]
-        tested = [int(f["flow"]) for f in own if not f.get("background")]
+        own = [flow for flow in flows if network.ends(flow)[place] == host]
+        tested = [flow.number for flow in own if not flow.background]
         behind = len(own) - len(tested)
         parts = [_ranges(tested)] if tested else []
         if behind:
@@ -98,12 +96,10 @@ def _ranges(numbers: list[int]) -> str:
     return f"{', '.join(map(str, numbers[:3]))}{' …' if len(numbers) > 3 else ''}"
 
 
-def figure(settings: Json, options: Options) -> Figure:
+def figure(network: Network, flows: Sequence[Flow], options: Options) -> Figure:
     """The picture above, the list below."""
-    network = settings["network"]
-    hosts = [str(host.get("name")) for host in network.get("hosts") or []]
-    routers = [str(router) for router in network.get("routers") or []]
-    at = _layout.places(hosts, routers, network.get("links") or [])
+    hosts, routers = [host.name for host in network.hosts], network.routers or []
+    at = _layout.places(hosts, routers, [(link.origin, link.target) for link in network.directed])
     columns = max(1, int(options.width_mm / (options.font_pt * 0.185)))
     lines, marks = _list(network)
     wrapped = [part for line in lines for part in textwrap.wrap(line, columns, subsequent_indent="    ")]
@@ -136,7 +132,7 @@ def figure(settings: Json, options: Options) -> Figure:
         for router in routers:
             _router(axes, spot[router], router, size)
         for host in hosts:
-            _host(axes, spot[host], size_of_box, host, _flow_lines(settings, host))
+            _host(axes, spot[host], size_of_box, host, _flow_lines(network, flows, host))
         for i, line in enumerate(wrapped):
             axes.text(2, listed - 1.5 - _LINE * (i + 0.5), line, va="center", fontsize="small", color=INK)
     return picture

@@ -60,8 +60,8 @@ class Samples:
 
     def sampling_note(self, run: Run) -> str:
         """`, sampled every 10 ms`, if the record has it."""
-        sample = run.settings.get("sample_ns")
-        return f", sampled every {units.span(float(sample))}" if sample else ""
+        sample = run.settings.sample_ns
+        return f", sampled every {units.span(sample)}" if sample else ""
 
     def figure(self, run: Run, options: Options) -> Figure:
         """One line per flow, with markers to distinguish them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from narrows.documents.resolved import ALL_TRANSFERS
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options
 from narrows.report.figures import _conditions, _shares
@@ -29,8 +30,7 @@ def absent(data: Campaign) -> str | None:
     """Most scenarios have bulk transfers that never end."""
     if not any(map(TRANSFERS.has, data.runs)):
         return "No measured flow made transfers of a fixed size; those of background traffic do not count."
-    kept = {run.settings.get("transfers", "all") for run in data.runs}
-    if "all" not in kept:
+    if all(run.settings.transfers != ALL_TRANSFERS for run in data.runs):
         return "The record keeps no single transfers (key transfers of the scenario)."
     return None if TRANSFERS.collect(data) else "No transfer was completed in a valid run."
 

@@ -31,8 +31,7 @@ Pair = tuple[str, str]
 
 def _names(data: Campaign) -> dict[str, list[str]]:
     """The labels of the schemes of the flows, by rows of scenarios of pairs."""
-    rows = data.resolved.get("schemes") or []
-    return {str(row["label"]): list(row["pair"]) for row in rows if isinstance(row, dict) and row.get("pair")}
+    return {row.label: row.pair for row in data.resolved.schemes if row.pair}
 
 
 def _rates(run: Run, names: dict[str, list[str]]) -> dict[str, list[float]] | None:

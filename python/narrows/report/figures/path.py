@@ -7,8 +7,10 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from narrows.report import networks, prose, units
-from narrows.report.data import Campaign, Json
+from narrows.documents.components import BOTTLENECK, FIXED_DELAY, Element
+from narrows.documents.resolved import Flow, Network
+from narrows.report import prose, units
+from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options, box, canvas, paper_style
 from narrows.report.figures import _network
 from narrows.report.real_path import is_real
@@ -31,51 +33,51 @@ _LANE = 24.0
 
 def absent(data: Campaign) -> str | None:
     """Without a record there is no path to draw."""
-    network = data.settings.get("network") or {}
-    if not network:
+    if data.settings is None:
         return "No record describes the path; see the scenario below."
-    if not networks.is_dumbbell(network) and not network.get("hosts"):
-        return f"No picture is drawn for networks of the kind {network.get('kind')!r}."
-    return None
+    network = data.settings.network
+    return None if network.is_known else f"No picture is drawn for networks of the kind {network.kind!r}."
 
 
-def _lanes(network: Json, options: Options) -> list[tuple[str, list[Json], bool]]:
+def _lanes(network: Network, options: Options) -> list[tuple[str, list[Element], bool]]:
     """Rows of boxes: direction, elements, whether the row continues in the next one."""
     room = max(1, int((options.width_mm - 2 * _HOST - 14) // (_BOX[0] + 4)))
     lanes = []
-    for direction in ("forward", "backward"):
-        elements = network.get(direction) or []
-        rows = [elements[i : i + room] for i in range(0, len(elements), room)] or [[]]
-        lanes += [(direction, row, i + 1 < len(rows)) for i, row in enumerate(rows)]
+    for link in network.directed:
+        rows = [link.elements[i : i + room] for i in range(0, len(link.elements), room)] or [[]]
+        lanes += [(link.name, row, i + 1 < len(rows)) for i, row in enumerate(rows)]
     return lanes
 
 
 def numbers(data: Campaign) -> Numbers:
     """One row per element."""
-    network = data.settings.get("network") or {}
-    rows = networks.elements(network)
-    where = "direction" if networks.is_dumbbell(network) else "link"
+    network = _network_of(data)
+    rows = [(link.name, element) for link in network.directed for element in link.elements]
     return {
-        where: [d for d, _ in rows],
-        "element": [str(e.get("name")) for _, e in rows],
-        "kind": [str(e.get("kind")) for _, e in rows],
-        "settings": ["; ".join(prose.element_lines(e)) for _, e in rows],
+        "direction" if network.is_dumbbell else "link": [name for name, _ in rows],
+        "element": [element.name for _, element in rows],
+        "kind": [element.kind for _, element in rows],
+        "settings": ["; ".join(prose.element_lines(element)) for _, element in rows],
     }
+
+
+def _network_of(data: Campaign) -> Network:
+    return data.settings.network if data.settings else data.resolved.network
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    if not networks.is_dumbbell(data.settings.get("network") or {}):
+    if not _network_of(data).is_dumbbell:
         return (
             "Boxes are hosts, circles routers. Numbered links have what the list says, in the order in which "
             "packets meet it (↔: the same both ways); links without a number have nothing. Rates count IP "
             "bytes."
         )
     text = "Packets meet the elements in the order of the arrows. Rates count IP bytes."
-    ways = {str(run.settings.get("network")) for run in data.runs if run.settings and is_real(run)}
+    ways = {str(run.settings.network) for run in data.runs if is_real(run)}
     if len(data.conditions) > 1:
         text += f" The network is that of {next(iter(data.conditions))}; the matrix changes these values."
-    drawn: Json = next((run.settings["drawn"] for run in data.runs if "drawn" in (run.settings or {})), {})
+    drawn = next((run.settings.drawn for run in data.runs if run.settings.drawn), {})
     if drawn:
         text += f" Every run draws these anew; the picture shows one run: {', '.join(drawn)}."
     if len(ways) > 1:
@@ -85,12 +87,12 @@ def caption(data: Campaign) -> str:
 
 def figure(data: Campaign, options: Options) -> Figure:
     """Boxes and arrows, in millimetres."""
-    if not networks.is_dumbbell(data.settings["network"]):
-        return _network.figure(data.settings, options)
-    lanes = _lanes(data.settings["network"], options)
+    network, flows = _network_of(data), data.settings.flows if data.settings else []
+    if not network.is_dumbbell:
+        return _network.figure(network, flows, options)
+    lanes = _lanes(network, options)
     with paper_style(options):
         picture, axes, height = canvas(options, _LANE * len(lanes) + 4)
-        flows = data.settings.get("flows") or []
         _host(axes, 1, height, "sender", _flow_lines(flows))
         _host(axes, options.width_mm - 1 - _HOST, height, "receiver", [])
         for index, (direction, elements, goes_on) in enumerate(lanes):
@@ -99,17 +101,17 @@ def figure(data: Campaign, options: Options) -> Figure:
     return picture
 
 
-def _flow_lines(flows: list[Json]) -> list[str]:
-    behind = sum(1 for flow in flows if flow.get("background"))
+def _flow_lines(flows: list[Flow]) -> list[str]:
+    behind = sum(1 for flow in flows if flow.background)
     lines = [plural(len(flows) - behind, "flow")] + ([f"{behind} in background"] if behind else [])
-    listed = [f for f in flows if f.get("start_ns") or f.get("extra_rtt_ns")]
+    listed = [flow for flow in flows if flow.start_ns or flow.extra_rtt_ns]
     for flow in listed[:4]:
         notes = []
-        if flow.get("start_ns"):
-            notes.append(f"from {units.span(flow['start_ns'])}")
-        if flow.get("extra_rtt_ns"):
-            notes.append(f"RTT +{units.span(flow['extra_rtt_ns'])}")
-        lines.append(f"{flow['flow']}: {', '.join(notes)}")
+        if flow.start_ns:
+            notes.append(f"from {units.span(flow.start_ns)}")
+        if flow.extra_rtt_ns:
+            notes.append(f"RTT +{units.span(flow.extra_rtt_ns)}")
+        lines.append(f"{flow.number}: {', '.join(notes)}")
     return lines + (["…"] if len(listed) > 4 else [])
 
 
@@ -123,7 +125,7 @@ def _host(axes: Axes, left: float, height: float, name: str, lines: list[str]) -
 
 
 def _lane(
-    axes: Axes, options: Options, middle: float, direction: str, elements: list[Json], goes_on: bool
+    axes: Axes, options: Options, middle: float, direction: str, elements: list[Element], goes_on: bool
 ) -> None:
     left, right = 1 + _HOST, options.width_mm - 1 - _HOST
     start, end = (left, right) if direction == "forward" else (right, left)
@@ -152,11 +154,11 @@ def _lane(
         )
 
 
-def _element(axes: Axes, x: float, y: float, element: Json) -> None:
+def _element(axes: Axes, x: float, y: float, element: Element) -> None:
     width, height = _BOX
     box(axes, (x - width / 2, y - height / 2), _BOX, 1.2, edgecolor=MUTED, linewidth=0.7, zorder=2)
-    kind = str(element.get("kind"))
-    icon = {"bottleneck": _queue_icon, "delay": _pipe_icon, "loss": _loss_icon}.get(kind, _dots_icon)
+    icons = {BOTTLENECK: _queue_icon, FIXED_DELAY: _pipe_icon, "loss": _loss_icon}
+    icon = icons.get(element.kind, _dots_icon)
     icon(axes, x, y + height / 2 - 4.0)
     lines: list[str] = []
     for line in prose.element_lines(element):
@@ -169,7 +171,7 @@ def _element(axes: Axes, x: float, y: float, element: Json) -> None:
     axes.text(
         x,
         y + height / 2 + 1.5,
-        str(element.get("name", "")),
+        element.name,
         ha="center",
         va="center",
         color=MUTED,

@@ -25,7 +25,7 @@ def _players(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
     """Each flow under test that is a player, with its start in s."""
     played = of_run(run.folder, run.settings)
     styles = run.styles_of(run.tested)
-    starts = {int(f["flow"]): (f.get("start_ns") or 0) / 1e9 for f in run.settings.get("flows") or []}
+    starts = {flow.number: flow.start_ns / 1e9 for flow in run.settings.flows}
     return [
         (flow, style, starts[flow.number], one)
         for flow, style in zip(run.tested, styles, strict=True)
@@ -48,7 +48,7 @@ def _stands(begin_s: float, playback: Playback) -> list[tuple[float, float]]:
 
 def concerns(run: Run) -> bool:
     """Most flows are not players."""
-    return any((flow.get("program") or {}).get("segments") for flow in run.settings.get("flows") or [])
+    return any(flow.segments_file for flow in run.settings.flows)
 
 
 def absent(run: Run) -> str | None:

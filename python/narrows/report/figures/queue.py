@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from narrows.documents.components import BOTTLENECK
 from narrows.report import units
 from narrows.report.charts import NumberChart
 from narrows.report.data import Run, thin
@@ -29,10 +30,9 @@ POINTS_ON_PAGE = 2_000
 
 def _limits(run: Run) -> dict[str, float]:
     limits = {}
-    for element in run.elements("bottleneck"):
-        limit = (element.get("queue") or {}).get("bytes")
-        if isinstance(limit, int | float) and limit > 0:
-            limits[str(element.get("name"))] = float(limit)
+    for element in run.elements(BOTTLENECK):
+        if element.queue and (limit := element.queue.number("bytes")):
+            limits[element.name] = float(limit)
     return limits
 
 
@@ -61,8 +61,8 @@ def numbers(run: Run) -> Numbers:
 
 def caption(run: Run) -> str:
     """The caption."""
-    sample = run.settings.get("sample_ns")
-    every = f", sampled every {units.span(float(sample))}" if sample else ""
+    sample = run.settings.sample_ns
+    every = f", sampled every {units.span(sample)}" if sample else ""
     limits = _limits(run)
     line = " Dashed: the queue's limit." if limits else ""
     return f"Bytes waiting in the queue (without the packet in service){every}.{line}"

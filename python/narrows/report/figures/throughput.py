@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from narrows.documents.resolved import BULK
+from narrows.documents.resolved import Flow as PlannedFlow
 from narrows.report import real_path, units
 from narrows.report.charts import NumberChart
 from narrows.report.data import Floats, Flow, Run
@@ -42,11 +44,11 @@ class Rates:
 
 def _rates(run: Run) -> Rates:
     series = run.throughput
-    planned = {int(f["flow"]): f for f in run.settings.get("flows") or []}
+    planned = {flow.number: flow for flow in run.settings.flows}
     flows = []
     for flow in run.tested:
         if (own := series.flows.get(flow.number)) is not None:
-            away = _outside(series.time_s, planned.get(flow.number, {}), run.bin_ns)
+            away = _outside(series.time_s, planned[flow.number], run.bin_ns)
             sent, delivered = (
                 np.where(away & (rate == 0), np.nan, rate / 1e6) for rate in (own.sent_bps, own.arrived_bps)
             )
@@ -64,9 +66,9 @@ def _background_style(run: Run) -> Style:
     return of_background(f"background ({plural(len(run.background), 'flow')}, delivered)")
 
 
-def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:
+def _outside(start: Any, planned: PlannedFlow, bin_ns: int) -> Any:
     """Bins in which the flow was not meant to run: a rate of zero has no meaning there."""
-    begin, end = planned.get("start_ns", 0) / 1e9, planned.get("stop_ns", np.inf) / 1e9
+    begin, end = planned.start_ns / 1e9, np.inf if planned.stop_ns is None else planned.stop_ns / 1e9
     return (start + bin_ns / 1e9 <= begin) | (start >= end)
 
 
@@ -111,10 +113,9 @@ def caption(run: Run) -> str:
 def _label(run: Run, flow: Flow, sent: Any) -> str:
     """A flow with its means: its sending rate over the bins in which it was to run, and its throughput."""
     own = sent[np.isfinite(sent)]
-    listed: list[dict[str, Any]] = run.settings.get("flows") or []
-    planned: dict[str, Any] = next((f for f in listed if int(f["flow"]) == flow.number), {})
+    planned = next(planned for planned in run.settings.flows if planned.number == flow.number)
     active = np.flatnonzero(own)
-    if (planned.get("traffic") or {}).get("kind", "bulk") != "bulk" and len(active):
+    if planned.traffic_kind != BULK and len(active):
         own = own[active[0] : active[-1] + 1]  # An application may run out of data long before the end.
     parts = [f"sent {units.number(float(np.mean(own)))}"] if len(own) else []
     value = run.value(str(flow.number), "throughput_bps")
