@@ -74,7 +74,7 @@ def findings(browser: Browser) -> list[dict[str, Any]]:
     return violations
 
 
-def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path) -> None:
+def test_faults_are_detected(browser: Browser, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     links = "<p><a href=x>y</a></p>" * 9
     bad.write_text(f"<html><title>x</title><main><h1>x</h1>{links}<button></button><img src=x></main>")

@@ -98,12 +98,12 @@ def _use(theirs: Any) -> None:
 # The first example asks the agent.
 @settings(deadline=None)
 @given(st.data())
-def test_whatever_a_host_says_of_itself_is_used_or_refused(data: st.DataObject) -> None:
+def test_facts_of_a_host_are_used_or_refused(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(_paths(facts())))
     _use(_changed(facts(), path, data.draw(_ANYTHING)))
 
 
-def test_whatever_a_host_leaves_out_is_done_without_or_refused() -> None:
+def test_missing_facts_of_a_host_are_tolerated_or_refused() -> None:
     for path in filter(None, _paths(facts())):
         _use(_without(facts(), path))
 
@@ -168,7 +168,7 @@ def _report(**changes: Any) -> str:
         (2, _report(largest=-1), r"its answer.ports\[0\].largest is not a count"),
     ],
 )
-def test_an_examination_with_a_liar_ends_with_what_is_wrong(
+def test_an_examination_with_a_lying_agent_reports_the_error(
     number: int, words: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(path_probe, "_PATIENCE_S", 0.1)

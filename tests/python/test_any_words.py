@@ -276,7 +276,7 @@ def test_equal_slugs_are_numbered_past_those_that_are_taken() -> None:
         ("matrix", "a\u00adb", 2, "U+00AD (SOFT HYPHEN)"),
     ],
 )
-def test_what_cannot_be_seen_is_refused_with_its_place_and_code(
+def test_invisible_characters_are_refused_with_place_and_code(
     key: str, value: str, position: int, letter: str
 ) -> None:
     forms = {

@@ -14,7 +14,7 @@ import processes
 CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "bbr").glob("a*.yaml"))
 
 
-def test_all_cases_of_the_appendix_are_there() -> None:
+def test_all_cases_of_the_appendix_have_a_scenario() -> None:
     assert [path.name[1:3] for path in CASES] == [f"{number:02}" for number in range(1, 23)]
 
 

@@ -113,7 +113,7 @@ def test_limits_of_memory_are_sizes(tmp_path: Path, size: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_simulations_do_not_outlive_who_started_them(tmp_path: Path, number: signal.Signals) -> None:
+def test_simulations_do_not_outlive_their_parent(tmp_path: Path, number: signal.Signals) -> None:
     process = _start(tmp_path, HARDLY_MOVING)
     cells = tmp_path / "out" / "cells"
     eventually("the simulation has begun", lambda: cells.is_dir() and any(cells.glob(".*.partial")))

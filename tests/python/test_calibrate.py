@@ -100,7 +100,7 @@ def test_a_known_path_is_found_again(
     assert set(found["path"]["features"]) == set()
 
 
-def test_a_scheme_that_saw_another_rate_is_told(tmp_path: File) -> None:
+def test_a_scheme_measured_at_another_rate_is_reported(tmp_path: File) -> None:
     """All schemes on one path, and one of them at four fifths of its rate, as when capacity drifts between
     measurements."""
     schemes = ("cubic", "reno", "vegas", "htcp", "bbr1")
@@ -153,7 +153,7 @@ def test_the_folder_has_a_scenario_that_runs_tables_and_a_figure(tmp_path: File)
     assert "cubic" in said.output
 
 
-def test_a_calibration_that_is_killed_goes_on_and_ends_as_one_that_was_not(tmp_path: File) -> None:
+def test_a_killed_calibration_resumes_with_the_same_result(tmp_path: File) -> None:
     truth = Path(CONSTANT, {"rate": 2e6, "delay": 20e6, "queue": 30, "loss": 0.01})
     file = synthetic(tmp_path, truth, ("cubic", "vegas", "bbr1"), 2, "5 s")
     options = ("--time", 5, "--budget", 60, "--seed", 4)
@@ -324,7 +324,7 @@ def test_usual_headings_are_understood(
         ("\x00\xff", "CSV"),
     ],
 )
-def test_what_is_wrong_in_a_table_is_told_in_a_sentence(tmp_path: File, text: str, said: str) -> None:
+def test_errors_in_a_table_are_reported_in_a_sentence(tmp_path: File, text: str, said: str) -> None:
     file = tmp_path / "table.csv"
     file.write_bytes(text.encode("latin-1"))
     done = narrows("calibrate", file, "-t", 3, "-o", tmp_path / "fit")

@@ -75,7 +75,7 @@ def runs(values: Mapping[str, Sequence[float]]) -> tables.Table:
     return tables.Table("made", tuple(rows))
 
 
-def test_the_noise_floor_is_what_runs_say_of_each_other() -> None:
+def test_the_noise_floor_is_the_error_of_runs_against_each_other() -> None:
     """For two runs, 0.9 and 1.1: each differs from the other by 18.2 and 22.2 %, and the mean is off by half
     of that."""
     floor = floor_of(targets_of(runs({"a": (0.9e6, 1.1e6)}), ["a"]))

@@ -150,7 +150,7 @@ def test_schemes_that_cannot_run_are_skipped_with_the_reason(lab: Lab) -> None:
     assert json.loads((lab.out / "results.json").read_text())["skipped"][0]["scheme"] == "linux:cubic"
 
 
-def test_a_kernel_scheme_that_is_not_there(lab: Lab) -> None:
+def test_a_missing_kernel_scheme_is_skipped_with_its_reason(lab: Lab) -> None:
     code, _, stderr = lab.run("--schemes", "linux:vegas,reno")
     assert code == 0
     assert "this kernel (6.0.0-fake) does not offer vegas; it offers reno, cubic, bbr" in stderr
@@ -176,7 +176,7 @@ def test_a_failed_cell_is_recorded_and_run_again(lab: Lab) -> None:
     assert lab.states() == ["finished"] * 6
 
 
-def test_failed_attempts_are_told_although_the_cell_has_finished(lab: Lab) -> None:
+def test_failed_attempts_are_reported_although_the_cell_has_finished(lab: Lab) -> None:
     lab.run(fail={"cubic-r1": 1, "cubic-r2": 1})
     _, stdout, _ = lab.run(fail={"cubic-r2": "kill"})
     # The table shows the present failures; repeated attempts are reported separately.
@@ -220,7 +220,7 @@ def test_an_invalid_cell_gives_exit_code_6_and_enters_no_statistic(lab: Lab) -> 
     assert "1 of 2 runs are invalid" in stdout
 
 
-def test_what_would_hit_every_cell_ends_the_campaign(lab: Lab) -> None:
+def test_failures_that_concern_every_cell_end_the_campaign(lab: Lab) -> None:
     every = {f"{scheme}-r{run}": 4 for scheme in ("linux-cubic", "cubic", "reno") for run in (1, 2)}
     code, _, stderr = lab.run(fail=every)
     assert code == 4
@@ -286,7 +286,7 @@ def test_resume_finds_the_newest_campaign(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_and_completed(lab: Lab, number: signal.Signals, code: int) -> None:
+def test_the_same_command_completes_a_campaign(lab: Lab, number: signal.Signals, code: int) -> None:
     process = lab.run_in_background(sleep=0.3)
     lab.wait_for_finished(2)
     process.send_signal(number)
@@ -353,7 +353,7 @@ def test_killed_before_the_campaign_was_written(lab: Lab, left: list[str]) -> No
 
 
 @pytest.mark.parametrize("left", ["notes.txt", "files/a.trace", "cells/reno-r1/run.json"])
-def test_a_folder_of_somebody_else_is_left_alone(lab: Lab, left: str) -> None:
+def test_a_folder_of_another_user_is_left_alone(lab: Lab, left: str) -> None:
     (lab.out / left).parent.mkdir(parents=True)
     (lab.out / left).write_text("mine")
     code, _, stderr = lab.run()
@@ -441,7 +441,7 @@ def test_show_puts_campaigns_side_by_side(lab: Lab) -> None:
     assert "linux:cubic (simulate) skipped: it is the kernel's code" in stdout
 
 
-def test_what_a_campaign_never_asked_for_was_not_skipped_in_it(lab: Lab) -> None:
+def test_schemes_that_were_not_requested_do_not_count_as_skipped(lab: Lab) -> None:
     assert lab.run("--schemes", "cubic")[0] == 0
     assert lab.call("run", "test.yaml", "--no-report", "-o", "more", "--schemes", "cubic,reno")[0] == 0
     code, stdout, _ = lab.call("show", "out", "more")

@@ -128,7 +128,7 @@ def test_a_damaged_campaign_costs_one_sentence(
     assert alone.exit_code == 0 if readable else re.search(words, sentence(alone))
 
 
-def test_records_that_are_damaged_inside_are_told_when_they_are_measured(place: Path) -> None:
+def test_records_that_are_damaged_inside_are_reported_when_measured(place: Path) -> None:
     file = place / "one" / "cells" / "cubic-r2" / "packets.parquet"
     content = bytearray(file.read_bytes())
     content[100:1000] = bytes(900)
@@ -142,7 +142,7 @@ def test_records_that_are_damaged_inside_are_told_when_they_are_measured(place: 
     assert narrows("check", place / "two").exit_code == 0
 
 
-def test_a_campaign_that_is_being_written_is_told(place: Path) -> None:
+def test_a_campaign_that_is_being_written_is_reported(place: Path) -> None:
     with edited(place / "one" / "campaign.json") as document:
         document["ended_at"] = document["sessions"][-1]["ended_at"] = None
         document["cells"][0].update(state="pending", verdict=None)
@@ -189,7 +189,7 @@ def test_notes(place: Path) -> None:
     assert narrows("check", folder).exit_code == 0
 
 
-def test_tags(place: Path) -> None:
+def test_tags_are_added_listed_and_removed(place: Path) -> None:
     folder = place / "one"
     assert narrows("tag", folder).output == "there are no tags\n"
     assert narrows("tag", folder, "paper", "good", "paper").output == "paper, good\n"
@@ -272,7 +272,7 @@ def test_more_runs_and_schemes_of_one_seed(tmp_path: Path) -> None:
     assert done.exit_code == 0 and "nothing is left to run" in done.stderr
 
 
-def test_runs_of_other_seeds_get_numbers_of_their_own(tmp_path: Path) -> None:
+def test_runs_of_other_seeds_get_separate_numbers(tmp_path: Path) -> None:
     simulate(tmp_path / "a", LOSSY)
     simulate(tmp_path / "b", LOSSY, "--seed", "2")
     before = {row for name in ("a", "b") for row in numbers(tmp_path / name)}

@@ -58,9 +58,7 @@ def changed(document: dict[str, Any], at: tuple[Any, ...], value: Any) -> dict[s
 
 
 @pytest.mark.parametrize("name", ["campaign.json", "results.json"])
-def test_a_member_of_another_type_is_told_or_does_not_matter(
-    finished: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_member_of_another_type_is_reported_or_harmless(finished: Path, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "out"
     shutil.copytree(finished, folder)
     document = json.loads((folder / name).read_text())

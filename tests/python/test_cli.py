@@ -132,13 +132,13 @@ def test_versions_agree() -> None:
 @pytest.mark.parametrize(
     "arguments", [("--wrong",), ("walk",), ("run",), ("run", "first-look", "--wrong"), ()]
 )
-def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
     done = call(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
 
-def test_bad_scenarios(tmp_path: Path) -> None:
+def test_bad_scenarios_exit_with_3(tmp_path: Path) -> None:
     done = call("run", "none.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert (
@@ -151,7 +151,7 @@ def test_bad_scenarios(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
-def test_listings() -> None:
+def test_schemes_and_scenarios_are_listed() -> None:
     schemes = json.loads(call("schemes", "--json").stdout)["schemes"]
     assert {"reno", "cubic"} <= {one["name"] for one in schemes}
     assert "reno" in call("schemes").stdout

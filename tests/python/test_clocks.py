@@ -83,7 +83,7 @@ def test_kept_clocks_tell_how_their_oscillators_relate() -> None:
 
 
 @pytest.mark.parametrize("missing", ["bound_ns", "correction_ppb"])
-def test_clocks_that_nobody_keeps_tell_nothing_about_each_other(missing: str) -> None:
+def test_undisciplined_clocks_have_no_known_relation(missing: str) -> None:
     assert clocks.by_ntp(kept(), kept(**{missing: None})) is None
     assert clocks.by_ntp(kept(**{missing: None}), kept()) is None
 

@@ -171,7 +171,7 @@ def test_skipped_schemes_say_why(tmp_path: Path) -> None:
 # -- set-ups ------------------------------------------------------------------------------------
 
 
-def test_what_differs_comes_first(tmp_path: Path) -> None:
+def test_differences_come_first(tmp_path: Path) -> None:
     before = campaign(tmp_path / "a", {"cubic": runs(1)})
     newer = {"versions": {"narrows": "0.2.0", "agent": {"git": "bbbbbbbbbbbb"}}, "host": {"kernel": "7.0.1"}}
     rows = [{"label": "cubic", "flows": [flow("cubic", params={"beta": 0.8})], "values": {}}]
@@ -272,7 +272,7 @@ def test_nothing_in_common_is_refused(tmp_path: Path) -> None:
     assert "linux:cubic for cubic" in result.stdout
 
 
-def test_what_cannot_be_read_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_in_one_sentence(tmp_path: Path) -> None:
     sides = [campaign(tmp_path / name, {"cubic": runs(place)}) for place, name in enumerate("abcd")]
     (sides[1] / "campaign.json").write_text("{")
     newer = json.loads((sides[3] / "campaign.json").read_text()) | {"format": "narrows/campaign/2"}
@@ -332,7 +332,7 @@ def test_ranks_are_those_that_the_runs_leave_open(tmp_path: Path) -> None:
     assert "yes, 100 %" in text
 
 
-def test_schemes_against_one(tmp_path: Path) -> None:
+def test_schemes_are_compared_with_a_single_one(tmp_path: Path) -> None:
     document = compare(Request([ranked(tmp_path)], against="copa"))
     found = {key: outcome for key, outcome in claimed(document).items() if key[1] == "throughput_bps"}
     assert found == {("cubic", "throughput_bps"): "better", ("exp", "throughput_bps"): "worse"}
@@ -421,7 +421,7 @@ def test_three_campaigns_are_one_family_of_tests(tmp_path: Path) -> None:
         ("loss worse by 1 %", 0),
     ],
 )
-def test_limits(tmp_path: Path, limit: str, code: int) -> None:
+def test_limits_decide_the_exit_code(tmp_path: Path, limit: str, code: int) -> None:
     before = campaign(tmp_path / "a", {"bbr3": runs(1), "reno": runs(2)})
     after = campaign(tmp_path / "b", {"bbr3": runs(3, factor=0.9), "reno": runs(4)})
     result = run_command(before, after, "--fail-on", limit)

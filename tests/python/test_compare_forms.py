@@ -102,7 +102,7 @@ def test_json_is_one_document(tmp_path: Path) -> None:
         (["--tolerance", "5"], "has no unit"),
     ],
 )
-def test_usage_errors(tmp_path: Path, options: list[str], says: str) -> None:
+def test_usage_errors_exit_with_2(tmp_path: Path, options: list[str], says: str) -> None:
     before, after = (campaign(tmp_path / name, {"cubic": runs(place)}) for place, name in enumerate("ab"))
     result = run_command(before, after, *options)
     assert result.exit_code == 2, result.output

@@ -29,7 +29,7 @@ def outcome(base: Path, other: Path, margin: str = "5 %") -> dict[str, Any]:
     return dict(document["rows"][0]["metrics"]["throughput_bps"]["margin"])
 
 
-def test_three_outcomes(tmp_path: Path) -> None:
+def test_margins_have_three_outcomes(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
     base = chance.normal(10, 0.5, 10)
     before = made(tmp_path / "before", base)

@@ -132,7 +132,7 @@ def test_conformance_is_the_share_of_points_in_the_other_hull() -> None:
     assert envelope.conformance(line, line + 3) == 0
 
 
-def test_what_is_far_from_the_middle_is_left_out() -> None:
+def test_points_far_from_the_middle_are_omitted() -> None:
     points = np.random.RandomState(5).normal(size=(100, 2)) * [1e6, 1e9]
     points[7] = [5e7, 0]
     kept = envelope.nearest(points)

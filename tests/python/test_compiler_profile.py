@@ -61,7 +61,7 @@ def test_our_crates_are_compiled_with_the_profile(called: Called) -> None:
         (*OURS, "--target=aarch64-unknown-linux-gnu"),
     ],
 )
-def test_what_is_not_ours_or_for_another_system_is_compiled_as_always(
+def test_foreign_crates_and_targets_are_compiled_without_the_profile(
     called: Called, words: tuple[str, ...]
 ) -> None:
     assert called(*words) == []

@@ -178,7 +178,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
         quick.load_scenario(given.get("scenario"), path, changed, more)
 
 
-def test_the_readme_shows_the_first_scenario_as_it_is() -> None:
+def test_the_readme_shows_the_first_scenario_unchanged() -> None:
     """Its lines are those of the file, except for comments and the space before them."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = next(block for language, block in FENCE.findall(text) if language == "yaml")

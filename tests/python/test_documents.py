@@ -110,7 +110,7 @@ def drop(document: dict[str, Any]) -> None:
         (drop, "the file.rows[1].cell is missing"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_named_with_its_place(
+def test_invalid_members_are_named_with_their_place(
     document: dict[str, Any], change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
     copied = json.loads(json.dumps(document))
@@ -127,7 +127,7 @@ def test_members_of_a_newer_minor_version_are_ignored(document: dict[str, Any]) 
     assert read_results(copied) == read_results(json.loads(json.dumps(document)))
 
 
-def test_what_the_first_results_lacked_is_filled_in(document: dict[str, Any]) -> None:
+def test_members_that_early_results_lack_are_filled_in(document: dict[str, Any]) -> None:
     copied = json.loads(json.dumps(document))
     for row in copied["rows"]:
         for name in ("scenario", "plane", "row", "seed", "duration_ns", "flow_scheme", "absent"):

@@ -69,7 +69,7 @@ def test_more_runs_leave_the_others_as_they_are() -> None:
     assert cells_of(few)[0].hash == cells_of(many)[0].hash
 
 
-def test_what_was_drawn_is_told() -> None:
+def test_drawn_values_are_reported() -> None:
     scenario = loads(TEXT.replace("runs: 200", "runs: 2"), "test.yaml")
     stored = json.loads(json.dumps(scenario.to_json()))
     assert stored["draw"]["path.forward.1.delay"] == "uniform [10 ms, 50 ms]"

@@ -106,7 +106,7 @@ def test_report_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-def test_emulated(tmp_path: Path) -> None:
+def test_emulated_campaigns_end_with_judged_runs(tmp_path: Path) -> None:
     facts = json.loads(call("doctor", "--json", cwd=tmp_path).stdout)["facts"]
     if not (facts["namespaces"]["ok"] and facts["packet_socket"]["ok"]):
         why = facts["namespaces"]["why"] or facts["packet_socket"]["why"]

@@ -37,7 +37,7 @@ def test_every_library_is_in_the_extra_that_is_named() -> None:
         assert any(one.startswith(library) for one in extras[extra]), library
 
 
-def test_only_known_libraries_are_told_of() -> None:
+def test_only_known_libraries_have_an_install_hint() -> None:
     told = missing_library(ModuleNotFoundError("no", name="matplotlib.figure"))
     assert isinstance(told, UnavailableError)
     assert str(told).endswith("pip install 'narrows[plot]'")

@@ -106,7 +106,7 @@ OBSTACLES = [
 
 
 @pytest.mark.parametrize(("bad", "words", "good"), OBSTACLES)
-def test_what_no_packet_passes_is_refused_and_its_neighbour_is_not(
+def test_elements_that_no_packet_passes_are_refused_and_their_neighbours_are_not(
     bad: dict[str, str], words: str, good: dict[str, str]
 ) -> None:
     with pytest.raises(ScenarioError) as error:

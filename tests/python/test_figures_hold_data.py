@@ -221,7 +221,7 @@ def test_the_figure_of_a_trace_shows_all_its_data() -> None:
     assert kit.problems(figure(trace, "a trace with a name of many letters")) == []
 
 
-def test_what_is_cut_or_overlaps_is_found() -> None:
+def test_cut_data_and_overlapping_texts_are_detected() -> None:
     options = Options(88)
     with drawing.paper_style(options):
         figure = drawing.new_figure(options, 60)

@@ -240,7 +240,7 @@ def test_the_same_records_give_the_same_bytes(campaign: Path, tmp_path: Path) ->
         assert trees[0] == trees[1] and trees[0]
 
 
-def test_what_cannot_be_exported_is_told_in_one_sentence(campaign: Path, tmp_path: Path) -> None:
+def test_impossible_exports_are_refused_in_one_sentence(campaign: Path, tmp_path: Path) -> None:
     result = narrows("export", campaign, "--format", "excel", "-o", tmp_path / "x")
     assert isinstance(result.exception, UsageError) and "csv, flent, pantheon, pcapng, qlog, qlog-0.3" in str(
         result.exception

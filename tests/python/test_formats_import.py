@@ -74,7 +74,7 @@ def test_captures_of_both_ends_give_the_numbers_of_the_record(campaign: Path, tm
         assert np.array_equal(ours_then, theirs_then), name
 
 
-def test_a_capture_of_one_end_tells_what_it_can(campaign: Path, tmp_path: Path) -> None:
+def test_a_capture_of_one_end_yields_the_metrics_of_that_end(campaign: Path, tmp_path: Path) -> None:
     found = imported("pcapng", tmp_path / "c", campaign / "pcapng" / "cubic-r1-sender.pcapng")
     ours, theirs = metrics_of(results.read(campaign / "c"), "cubic"), metrics_of(found, "pcapng:cubic")
     assert theirs["throughput_bps"] == pytest.approx(ours["throughput_bps"], rel=0.02)
@@ -173,7 +173,7 @@ def test_qlog_of_every_form_gives_the_same_numbers(tmp_path: Path, form: str) ->
     assert states["cwnd_bytes"].tolist() == [24000] and states["rtt_ns"].tolist() == [30e6]
 
 
-def test_the_log_of_a_receiver_tells_what_arrived(tmp_path: Path) -> None:
+def test_the_log_of_a_receiver_yields_arrivals(tmp_path: Path) -> None:
     text = as_text("lines").replace("packet_sent", "packet_x").replace("packet_received", "packet_sent")
     (tmp_path / "server.qlog").write_text(text.replace("packet_x", "packet_received"))
     found = imported("qlog", tmp_path / "c", tmp_path / "server.qlog")
@@ -274,7 +274,7 @@ def ss_log(times: list[str]) -> str:
         [f"2023-11-14T22:13:{20 + k // 10:02d},{k % 10}00000000+00:00" for k in range(20)],
     ],
 )
-def test_logs_of_ss_tell_what_the_kernel_tells(tmp_path: Path, times: list[str]) -> None:
+def test_logs_of_ss_yield_the_kernels_numbers(tmp_path: Path, times: list[str]) -> None:
     (tmp_path / "ss.log").write_text(ss_log(times))
     found = imported("ss", tmp_path / "c", tmp_path / "ss.log")
     # 125 kB in each tenth of a second.
@@ -425,7 +425,7 @@ def test_damaged_files_end_in_one_sentence(tmp_path: Path, tool: str, case: str)
 
 
 @pytest.mark.parametrize("tool", list(IMPORTS))
-def test_files_that_are_not_there_and_folders_without_any_are_told(tmp_path: Path, tool: str) -> None:
+def test_missing_files_and_empty_folders_are_reported(tmp_path: Path, tool: str) -> None:
     result = narrows("import", tool, tmp_path / "none", "-o", tmp_path / "c")
     assert isinstance(result.exception, DataError) and "no such file" in str(result.exception)
     (tmp_path / "folder").mkdir()
@@ -465,13 +465,13 @@ def test_names_of_files_tell_the_scheme() -> None:
         assert scheme_of(Path(name)) == scheme, name
 
 
-def test_what_is_not_told_again_is_carried_on() -> None:
+def test_states_without_a_new_value_are_carried_forward() -> None:
     nan = np.nan
     assert np.array_equal(carry_forward(np.array([nan, 1, nan, 2, nan])), [nan, 1, 1, 2, 2], equal_nan=True)
     assert len(carry_forward(np.array([]))) == 0
 
 
-def test_errors_of_the_system_are_told(tmp_path: Path) -> None:
+def test_errors_of_the_system_are_reported(tmp_path: Path) -> None:
     (tmp_path / "dir.qlog").mkdir()
     result = narrows("import", "qlog", tmp_path / "dir.qlog", "-o", tmp_path / "c")
     assert isinstance(result.exception, NarrowsError)

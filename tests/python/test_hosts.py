@@ -160,7 +160,7 @@ def test_nothing_is_left_of_a_killed_command(pair: Hosts) -> None:
     assert not list(pair.folder.glob("narrows-*"))
 
 
-def test_a_host_that_nothing_reaches_is_told_as_such(pair: Hosts) -> None:
+def test_an_unreachable_host_is_reported_as_such(pair: Hosts) -> None:
     port = 5001
     with pair.blocked(pair.to_there(port), pair.to_here(port)):
         done = pair.narrows("check", NAME, "--ports", str(port), "--json")
@@ -189,7 +189,7 @@ def test_host_keys_are_checked_whatever_the_configuration_says(pair: Hosts) -> N
     assert "another host key" in told
 
 
-def test_failed_logins_are_told_with_a_remedy(pair: Hosts) -> None:
+def test_failed_logins_are_reported_with_a_remedy(pair: Hosts) -> None:
     assert "refuses the login" in refusal("-o", "PubkeyAuthentication=no", pair=pair)
     assert "Connection refused" in refusal("-p", "9", pair=pair)
     # The whole command turns it into a row.
@@ -199,7 +199,7 @@ def test_failed_logins_are_told_with_a_remedy(pair: Hosts) -> None:
     assert list(rows) == ["failed"] and "no-such-host.invalid" in rows["failed"]["there"]
 
 
-def test_nobody_can_ask_for_unchecked_host_keys() -> None:
+def test_host_key_checks_cannot_be_disabled() -> None:
     with pytest.raises(UsageError, match="always checked"):
         Ssh("host", ["true", "-o", "stricthostkeychecking=no"])
 
@@ -210,12 +210,12 @@ def test_options_are_no_hosts(host: str) -> None:
         Ssh(host, ["true"])
 
 
-def test_a_missing_ssh_is_told() -> None:
+def test_a_missing_ssh_is_reported() -> None:
     with pytest.raises(UnavailableError, match="no-such-ssh"):
         Ssh("host", ["no-such-ssh"])
 
 
-def test_a_connection_that_breaks_is_told(pair: Hosts) -> None:
+def test_a_broken_connection_is_reported(pair: Hosts) -> None:
     with pair.ssh() as connection:
         master = connection._master
         assert master is not None
@@ -257,7 +257,7 @@ def passes(way: PathFacts) -> list[tuple[bool | None, ...]]:
     return [(one.there, one.there_answered, one.here, one.here_answered) for one in way.ports]
 
 
-def test_ports_and_directions_are_told_apart(pair: Hosts) -> None:
+def test_ports_and_directions_are_distinguished(pair: Hosts) -> None:
     # 5001 is open, 5002 only towards us, and answers from 5003 are lost on the way back.
     rules = (pair.to_there(5002), "iif far ipproto udp sport 5003")
     with pair.blocked(*rules):
@@ -294,7 +294,7 @@ def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> 
             path_probe.probe_path(pair.near(), pair.far(), THERE, [5001], interfaces={end: "wwan7"})
 
 
-def test_clocks_are_compared_anew_over_what_passes(pair: Hosts) -> None:
+def test_clocks_are_compared_again_over_a_port_that_passes(pair: Hosts) -> None:
     way = examine(pair, ports=[5001])
     far = pair.far("env", "NARROWS_CLOCK_SHIFT_NS=2500000000")
     apart = path_probe.compare_clocks(pair.near(), far, way)
@@ -383,7 +383,7 @@ def test_ports_that_another_campaign_examines_are_waited_for(
         assert path_probe.compare_clocks(pair.near(), pair.far(), way) is not None
 
 
-def test_ports_that_stay_in_use_are_told_as_such(pair: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_that_stay_in_use_are_reported_as_such(pair: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(path_probe, "_BUSY_S", 1.0)
     monkeypatch.setattr(path_probe, "_AGAIN_S", 0.2)
     with taken(pair.there, 5001), pair.blocked(pair.to_here(5001)):
@@ -406,7 +406,7 @@ sys.stdin.read()
 """
 
 
-def test_an_agent_that_dies_is_told(pair: Hosts) -> None:
+def test_the_death_of_an_agent_is_reported(pair: Hosts) -> None:
     with Prober(pair.far(), "0" * 32) as prober:
         assert prober._session
         prober._session.process.kill()
@@ -464,7 +464,7 @@ def test_settings_are_put_back_when_the_connection_breaks(pair: Hosts, harmless:
         assert held.not_restored, "nobody could tell us"
 
 
-def test_what_a_killed_agent_left_is_put_back_by_the_next(pair: Hosts, harmless: int) -> None:
+def test_settings_left_by_a_killed_agent_are_restored_by_the_next(pair: Hosts, harmless: int) -> None:
     place = pair.far()
     held = sysctls.SysctlOverride(place, journal(pair)).__enter__()
     kill_agent(held)
@@ -499,13 +499,13 @@ def test_settings_are_put_back_when_nothing_is_heard_any_more(
     assert held.restored == held.changed
 
 
-def test_what_would_be_changed_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_settings_are_known_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sysctls, "LEAST", {"a.b": 100, "c.d": 100, "e.f": 100})
     facts = MachineFacts(sysctls={"a.b": "99", "c.d": "100"})
     assert [str(change) for change in sysctls.plan_changes(facts)] == ["a.b from 99 to 100"]
 
 
-def test_settings_of_the_machine_that_cannot_be_changed_are_told(pair: Hosts) -> None:
+def test_unchangeable_settings_of_the_machine_are_reported(pair: Hosts) -> None:
     """A namespace can read the machine's largest buffers but not change them."""
     place = Location("there", pair.far().prefix, ROOT)
     with pytest.raises(UnavailableError, match=r"there: .*core\.rmem_max cannot be (set|read)"):

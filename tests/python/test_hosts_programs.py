@@ -54,7 +54,7 @@ def test_the_agents_needs_are_read_from_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"#!/bin/sh\n" + b"x" * 100, b"\x7fELF", elf(62, 1, 1)[:100]], ids=str
 )
-def test_what_is_no_program_is_not_sent(tmp_path: Path, content: bytes) -> None:
+def test_files_that_are_not_programs_are_not_sent(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "agent"
     file.write_bytes(content)
     with pytest.raises(DataError, match=r"is not a Linux program|is damaged"):
@@ -93,7 +93,7 @@ def test_a_folder_there_may_be_named_from_the_home_folder(written: str | None, m
 
 @pytest.mark.parametrize("written", ["~other/x", "~other", "~", "~/", "", ".", "~/../x", "/"])
 @pytest.mark.parametrize("command", ["check", "clean"])
-def test_folders_that_nobody_can_find_there_are_refused(written: str, command: str) -> None:
+def test_unreachable_remote_folders_are_refused(written: str, command: str) -> None:
     done = CliRunner().invoke(app, ["hosts", command, "nowhere", "--remote-folder", written])
     assert isinstance(done.exception, UsageError), done.output
     assert "not " + repr(written) in str(done.exception) and "~/narrows" in str(done.exception)
@@ -168,7 +168,7 @@ def sleeper(folder: Path, name: str) -> Path:
     return program
 
 
-def test_an_ssh_that_does_not_tell_its_configuration_is_told(
+def test_an_ssh_without_readable_configuration_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ssh, "_CONFIGURATION_S", 0.2)
@@ -177,7 +177,7 @@ def test_an_ssh_that_does_not_tell_its_configuration_is_told(
         Ssh("me@there", [str(program)]).configuration()
 
 
-def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sudo_that_does_not_answer_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(location, "_SUDO_S", 0.2)
     monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
     monkeypatch.setenv("PATH", f"{sleeper(tmp_path, 'sudo').parent}:{os.environ['PATH']}")
@@ -199,7 +199,7 @@ def test_a_sudo_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest
     ],
     ids=["hashes", "uname"],
 )
-def test_what_a_host_lacks_is_told(lack: tuple[str, ...], told: str) -> None:
+def test_missing_programs_of_a_host_are_reported(lack: tuple[str, ...], told: str) -> None:
     """A host with the few required programs, except for some."""
     with somebody() as (connection, home):
         tools = home.parent / "path"

@@ -88,7 +88,7 @@ def test_every_point_of_every_space_is_a_scenario_within_its_bounds(worst: str) 
     assert seen == {gene.name for gene in space.genes}
 
 
-def test_absence_takes_along_what_means_nothing_without_it() -> None:
+def test_an_absent_gene_removes_its_dependents() -> None:
     space = space_of("share")
     nothing = space.decode([0.0] * space.free)
     present = {name for name, value in nothing.items() if value is not None}
@@ -115,7 +115,7 @@ def test_bounds_are_read_with_their_units_and_refused_in_one_sentence() -> None:
             space_of("loss", **bounds)
 
 
-def test_what_a_search_writes_has_the_values_that_it_tells() -> None:
+def test_scenarios_of_a_search_have_the_reported_values() -> None:
     values: spaces.Values = dict.fromkeys((gene.name for gene in GENES), None)
     values |= {"rate": 10e6, "delay": 20e6, "queue": 1.0, "bursts": 0.002, "burst": 5.0}
     values |= {"low": 0.4, "period": 2e9, "outage": 2e8, "every": 5e9, "datagrams": 0.25, "short": 0.1}
@@ -143,7 +143,7 @@ def test_plain_numbers_come_before_those_with_more_digits(value: float, first: f
     assert spaces.round_digits(value, 2) in [pytest.approx(one) for one in tried]
 
 
-def test_what_counts_as_worst_and_what_is_kept_of_it() -> None:
+def test_objectives_define_the_worst_value_and_the_share_to_keep() -> None:
     share = OBJECTIVES["share"]
     own = {"1": {"throughput_bps": 1e6}, "2": {"throughput_bps": 9e6}, "all": {"throughput_ratio": 1 / 9}}
     assert share.of_run(own) == pytest.approx(0.1)
@@ -228,7 +228,7 @@ def test_a_goal_that_is_not_reached_ends_with_5_and_tells_the_worst(tmp_path: Pa
     assert (tmp_path / "minimal.yaml").is_file()
 
 
-def test_the_command_refuses_what_makes_no_sense(tmp_path: Path) -> None:
+def test_the_command_refuses_nonsensical_input(tmp_path: Path) -> None:
     out = ["-o", str(tmp_path / "x")]
     for args, words in (
         (["bbr1", "--worst", "los"], "did you mean"),
@@ -286,7 +286,7 @@ def test_the_list_names_what_can_be_hunted_and_bounded() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_hunt_keeps_the_worst_and_goes_on(tmp_path: Path, number: int) -> None:
+def test_an_interrupted_hunt_keeps_the_worst_and_resumes(tmp_path: Path, number: int) -> None:
     folder = tmp_path / "long"
     command = [sys.executable, "-m", "narrows", "hunt", "bbr1", "--worst", "loss", "-o", str(folder)]
     command += ["--budget", "100000", *QUICK]

@@ -96,7 +96,7 @@ def test_ids_are_names_of_folders(campaign: Path, tmp_path: Path, command: str, 
         ({"digest": 5}, "digest"),
     ],
 )
-def test_entries_are_what_they_should_be(campaign: Path, entry: dict[str, Any], says: str) -> None:
+def test_entries_of_the_registry_are_complete(campaign: Path, entry: dict[str, Any], says: str) -> None:
     _edit(campaign, **entry)
     code, said = _call("show", campaign)
     assert (code, says in said) == (3, True), said
@@ -118,7 +118,7 @@ def test_parts_that_lead_elsewhere_are_refused(campaign: Path, tmp_path: Path, p
 
 
 @pytest.mark.parametrize("name", ["run.json", "states.parquet", "queues.parquet", "packets.parquet"])
-def test_files_of_another_cell_are_told(campaign: Path, name: str) -> None:
+def test_files_of_another_cell_are_reported(campaign: Path, name: str) -> None:
     code, said = _call("check", campaign)
     assert code == 0, said
     ours, theirs = (campaign / "cells" / cell / name for cell in ("cubic-r1", "reno-r1"))
@@ -132,7 +132,7 @@ def test_files_of_another_cell_are_told(campaign: Path, name: str) -> None:
     assert (code, "its files are not those that the run left" in said) == (3, True), said
 
 
-def test_exchanged_cells_and_added_or_missing_files_are_told(campaign: Path) -> None:
+def test_exchanged_cells_and_added_or_missing_files_are_reported(campaign: Path) -> None:
     cell = campaign / "cells" / "cubic-r1"
     (cell / "more").write_text("x")
     assert "not those" in _call("report", campaign)[1]

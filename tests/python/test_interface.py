@@ -17,7 +17,7 @@ def runs(factor: float) -> list[Values]:
     ]
 
 
-def test_a_comparison_says_what_the_command_says(tmp_path: Path) -> None:
+def test_a_comparison_prints_like_the_command(tmp_path: Path) -> None:
     before = campaign(tmp_path / "a", {"reno": runs(1), "cubic": runs(1)})
     after = campaign(tmp_path / "b", {"reno": runs(0.9), "cubic": runs(1)}, first_seed=1000)
     found = narrows.compare(before, str(after), fail_on=["throughput worse by 5 %"])

@@ -82,7 +82,7 @@ def test_shorter_intervals_and_other_units(cell: Path) -> None:
     assert any("first" in line for line in text)
 
 
-def test_what_can_not_be_shown_is_told(cell: Path) -> None:
+def test_undisplayable_values_are_reported(cell: Path) -> None:
     assert "shows single runs" in sentence(narrows("show", cell.parent.parent, "--interval", "1"))
     assert "must be more than 0" in sentence(narrows("show", cell, "--interval", "0"))
     assert "--interval" in sentence(narrows("show", cell, "--interval", "often"))

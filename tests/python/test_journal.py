@@ -238,7 +238,7 @@ def test_a_full_disk_leaves_no_half_line_between_others(
     assert written is not None and [content["id"] for _, content in written.lines] == ["a", "c"]
 
 
-def test_what_a_cell_costs_does_not_grow_with_the_number_of_cells(
+def test_the_cost_of_a_cell_does_not_grow_with_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bytes written per cell are counted: seconds would depend on the machine."""

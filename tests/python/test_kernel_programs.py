@@ -107,7 +107,7 @@ def test_the_option_adds_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         load(file, [Override.from_object("it's.o")])
 
 
-def test_the_core_reads_the_name_and_refuses_what_is_no_object(tmp_path: Path) -> None:
+def test_the_core_reads_the_name_and_refuses_other_files(tmp_path: Path) -> None:
     (tmp_path / "page.o").write_text("# not an object")
     assert "page.o: this is not an object file (ELF)" in problems(f"{{bpf: {tmp_path}/page.o}}")
 
@@ -147,7 +147,9 @@ def test_without_the_right_to_load_nothing_runs(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("input", 3), ("unavailable", 4)])
-def test_what_the_kernel_refuses_is_told_before_anything_runs(lab: Lab, kind: str, expected: int) -> None:
+def test_programs_that_the_kernel_refuses_are_reported_before_anything_runs(
+    lab: Lab, kind: str, expected: int
+) -> None:
     (lab.path / "mine.o").write_bytes(b"content")
     refused = {"mine.o": {"kind": kind, "message": "mine.o: the kernel does not want it"}}
     code, _, stderr = emulate(lab, "--bpf", "mine.o", bpf=refused)
@@ -169,7 +171,7 @@ def call(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take rights away")
-def test_an_ordinary_user_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_an_ordinary_user_learns_which_rights_are_missing(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(text("reno, bpf:exp"))
     rights = ("setpriv", "--bounding-set", "-bpf,-perfmon,-sys_admin", "--inh-caps", "-all", "--")
     done = call("run", "s.yaml", "-o", "out", cwd=tmp_path, before=rights)

@@ -133,7 +133,7 @@ def test_a_family_is_completed_in_its_folder(done: tuple[Path, dict[str, Any]], 
     )
 
 
-def test_a_broken_limit_is_told_and_ends_with_5(tmp_path: Path) -> None:
+def test_a_broken_limit_is_reported_and_exits_with_5(tmp_path: Path) -> None:
     strict = LAB.replace("statistic: mean_relative_error, at_most: 10 %", "statistic: tau, at_least: 0.99")
     table = TABLE.replace("CUBIC,1,rate,3.9", "CUBIC,1,rate,4.0").replace("CUBIC,2,rate,", "CUBIC,2,rate,1.0")
     made = family(tmp_path / "strict", strict, table)
@@ -170,7 +170,7 @@ def test_a_broken_limit_is_told_and_ends_with_5(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_are_told_with_their_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_mistakes_are_reported_with_their_place(tmp_path: Path, old: str, new: str, told: str) -> None:
     assert old in LAB
     made = family(tmp_path / "wrong", LAB.replace(old, new))
     result = narrows("lab", "run", made, "-o", tmp_path / "out")
@@ -192,7 +192,7 @@ def test_mistakes_are_told_with_their_place(tmp_path: Path, old: str, new: str, 
         (("set: {runs: 1}", "set: {runs: one}"), "experiments.buffers.set.runs"),
     ],
 )
-def test_what_does_not_fit_is_told_before_anything_runs(
+def test_contradictions_are_reported_before_anything_runs(
     tmp_path: Path, change: tuple[str, str], told: str
 ) -> None:
     result = narrows("lab", "run", family(tmp_path / "wrong", LAB.replace(*change)), "-o", tmp_path / "out")
@@ -271,7 +271,7 @@ def test_every_published_value_of_a_shipped_family_is_found(name: str) -> None:
     assert not empty
 
 
-def test_the_schema_refuses_what_the_reader_refuses(tmp_path: Path) -> None:
+def test_the_schema_and_the_reader_refuse_the_same(tmp_path: Path) -> None:
     content = yaml.safe_load(LAB)
     jsonschema.validate(content, schema())
     for wrong in ({**content, "titel": "x"}, {k: v for k, v in content.items() if k != "title"}):

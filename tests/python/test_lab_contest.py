@@ -47,7 +47,7 @@ def table(document: Contest | dict[str, Any], key: str) -> dict[str, Any]:
     return {place.name: getattr(place, key) for place in contest.ranking}
 
 
-def test_equal_values_share_a_rank_and_who_failed_is_last() -> None:
+def test_equal_values_share_a_rank_and_failures_are_last() -> None:
     assert ranks(np.array([3.0, 1.0, 2.0])).tolist() == [1, 3, 2]
     assert ranks(np.array([2.0, 2.0, 1.0])).tolist() == [1.5, 1.5, 3]
     assert ranks(np.array([NAN, 0.0, NAN])).tolist() == [2.5, 1, 2.5]
@@ -79,7 +79,7 @@ def test_ties_share_a_place_and_the_next_one_is_left_out() -> None:
     assert table(found, "score") == {"a": 1.5, "b": 1.5, "c": 3}
 
 
-def test_who_fails_on_a_path_gains_nothing_there() -> None:
+def test_failures_on_a_path_are_ranked_last_there() -> None:
     found = ranking(
         [entrant("fails", [NAN, NAN], [9.0, 9.0]), entrant("continues", [0.01, 0.01], [1.0, 1.0])],
         ["hard", "easy"],
@@ -110,7 +110,7 @@ def contest(place: Path, scenarios: dict[str, str], submissions: dict[str, str])
     return place / "paths", place / "in"
 
 
-def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
+def test_a_contest_continues_whatever_a_submission_does(tmp_path: Path) -> None:
     lossy = SCENARIO.replace("{delay: 10 ms}", "{delay: 10 ms}, {loss: 1 %}")
     several = SCENARIO + "matrix: {path.forward.1.delay: [5 ms, 40 ms]}\n"
     paths, submitted = contest(
@@ -158,7 +158,7 @@ def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
     assert all(len(line) <= 80 for line in again.stdout.splitlines() if line[:1].isdigit())
 
 
-def test_who_fails_on_one_path_goes_on_on_the_others(tmp_path: Path) -> None:
+def test_a_failure_on_one_path_does_not_end_the_others(tmp_path: Path) -> None:
     """Sprout generates its media, and sends no file."""
     file = SCENARIO + "flows: {traffic: {transfer: 100 kB}}\n"
     paths, submitted = contest(
@@ -183,7 +183,7 @@ def test_power_is_that_of_the_own_flows() -> None:
         assert np.isnan(power([silent])) and np.isnan(power([one, silent]))
 
 
-def test_who_uses_up_the_time_is_last(tmp_path: Path) -> None:
+def test_submissions_that_exceed_their_time_are_last(tmp_path: Path) -> None:
     """The submission's own program: here one that never ends and simulates nothing."""
     if shutil.which("cargo") is None or shutil.which("prlimit") is None:
         pytest.skip("needs cargo and prlimit")
@@ -213,7 +213,7 @@ def test_who_uses_up_the_time_is_last(tmp_path: Path) -> None:
 
 @pytest.mark.study
 @pytest.mark.timeout(600)
-def test_a_crate_takes_part(tmp_path: Path) -> None:
+def test_a_crate_can_be_a_submission(tmp_path: Path) -> None:
     """The example's crate, built where its tests were built."""
     if shutil.which("cargo") is None:
         pytest.skip("needs cargo")
@@ -237,7 +237,7 @@ def test_a_crate_takes_part(tmp_path: Path) -> None:
     assert {row["flow_scheme"] for row in flows if row["flow"] is not None} == {"exp", "vegas"}
 
 
-def test_a_busy_machine_costs_nobody_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_costs_no_submission_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no run of an emulated path is valid, it is repeated a limited number of times."""
     handed_in = {f"{name}.yaml": "linux:reno\n" for name in ("busy", "calm", "spoilt")}
     paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, handed_in)
@@ -304,7 +304,7 @@ def test_objects_for_the_kernel_compete_emulated(tmp_path: Path) -> None:
     assert table(shown, "problems")["bad"]
 
 
-def test_what_is_no_contest_is_refused(tmp_path: Path) -> None:
+def test_folders_without_a_contest_are_refused(tmp_path: Path) -> None:
     paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, {"a.yaml": "reno\n"})
     (tmp_path / "none").mkdir()
     for words, said, kind in (

@@ -16,7 +16,7 @@ def told(table: dict[str, dict[str, float | None]]) -> list[str]:
     return findings("loss", table, lambda value: f"{value:g} %")
 
 
-def test_the_same_order_in_all_conditions_is_told_once() -> None:
+def test_the_same_order_in_all_conditions_is_stated_once() -> None:
     assert told({"day": {"a": 3, "b": 2, "c": 1}, "night": {"a": 9, "b": 8, "c": 7}}) == [
         "Highest loss: a (3 % to 9 %) in both conditions.",
         "Lowest loss: c (1 % to 7 %) in both conditions.",
@@ -24,7 +24,7 @@ def test_the_same_order_in_all_conditions_is_told_once() -> None:
     ]
 
 
-def test_changes_of_rank_are_told() -> None:
+def test_changes_of_rank_are_reported() -> None:
     found = told(
         {
             "home": {"a": 4, "b": 3, "c": 2, "d": 1},
@@ -64,7 +64,7 @@ def test_ties_are_named_and_share_a_rank() -> None:
     assert ranks({"a": 2, "b": 2, "c": 1}) == {"a": 1.5, "b": 1.5, "c": 3}
 
 
-def test_where_all_are_equal_nobody_is_first() -> None:
+def test_equal_values_have_no_first_place() -> None:
     assert told({"day": {"a": 1, "b": 1}}) == ["Equal loss: a and b (day)."]
 
 
@@ -116,7 +116,7 @@ def test_pairs_count_within_their_group_only() -> None:
     assert both.tau == 0
 
 
-def test_jains_index() -> None:
+def test_jains_index_is_1_for_equal_values() -> None:
     assert jain([1, 1, 1]) == 1
     assert jain([1, 0]) == 0.5
     assert jain([0, 0]) == 1

@@ -300,9 +300,7 @@ def test_every_shipped_laboratory_has_figures(name: str) -> None:
         ("- 3", "answers are keys with values"),
     ],
 )
-def test_answers_that_can_not_be_read_are_told(
-    done: tuple[Path, dict[str, float]], text: str, told: str
-) -> None:
+def test_unreadable_answers_are_reported(done: tuple[Path, dict[str, float]], text: str, told: str) -> None:
     (done[0] / "ada" / "answers.yaml").write_text(text)
     assert told in sentence(narrows("lab", "mark", done[0] / "ada"))
 
@@ -322,7 +320,7 @@ def test_answers_that_can_not_be_read_are_told(
         (("look.who:", "look.whom:"), 'there is no question "look.whom"; did you mean "look.who"?'),
     ],
 )
-def test_a_solution_that_is_not_right_is_told(
+def test_an_invalid_solution_is_reported(
     done: tuple[Path, dict[str, float]], tmp_path: Path, change: tuple[str, str], told: str
 ) -> None:
     answer(done[0] / "ada", who="sender")
@@ -351,7 +349,7 @@ def test_shipped_lessons_have_solutions(name: str) -> None:
         assert lab.lesson.minutes <= 60
 
 
-def test_a_family_that_is_no_lesson_has_nothing_to_mark(tmp_path: Path) -> None:
+def test_a_family_without_a_lesson_has_nothing_to_mark(tmp_path: Path) -> None:
     made = family(tmp_path / "plain")
     assert narrows("lab", "run", made, "--quick", "-o", tmp_path / "out").exit_code == 0
     assert "is not a lesson" in sentence(narrows("lab", "mark", tmp_path / "out"))

@@ -38,7 +38,7 @@ def test_any_depth_is_refused(text: str) -> None:
         parse(text, "deep.yaml")
 
 
-def test_aliases_count_as_what_they_stand_for() -> None:
+def test_aliases_count_as_their_expansion() -> None:
     text = "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
     for one, more in zip("abcde", "bcdef", strict=True):
         text += f"{more}: &{more} [" + ",".join([f"*{one}"] * 10) + "]\n"
@@ -46,7 +46,7 @@ def test_aliases_count_as_what_they_stand_for() -> None:
         parse(text, "laughs.yaml")
 
 
-def test_aliases_are_values_of_their_own() -> None:
+def test_aliases_are_independent_values() -> None:
     tree = parse("a: &x {k: [1]}\nb: *x\n", "alias.yaml")
     first, second = tree.entries["a"], tree.entries["b"]
     assert second is not first and second == first.copy("b")

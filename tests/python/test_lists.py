@@ -29,7 +29,7 @@ def test_no_file_of_a_test_program_is_forgotten(folder: Path) -> None:
     assert sorted(named) == sorted(files | folders)
 
 
-def test_what_may_be_skipped_exists_and_has_a_reason() -> None:
+def test_tests_that_may_be_skipped_exist_and_have_a_reason() -> None:
     rust = {"narrows-agent": functions("agent/tests"), "narrows-tests": functions("tests/tests")}
     for line in LIST:
         if line.startswith("#"):

@@ -177,9 +177,7 @@ def test_a_sweep_whose_document_was_edited_is_refused(sweep: Path) -> None:
         SweepFolder.read(sweep)
 
 
-def test_a_hunt_and_a_calibration_miss_what_they_have_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hunt_and_a_calibration_detect_lost_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = SweepFolder.end
 
     def losing(folder: SweepFolder, outcome: str, failed: list[dict[str, Any]]) -> None:
@@ -194,7 +192,7 @@ def test_a_hunt_and_a_calibration_miss_what_they_have_lost(
     assert "cells are gone" in sentence(done)
 
 
-def test_what_a_calibration_has_evaluated_must_be_there_at_its_end(tmp_path: Path) -> None:
+def test_a_calibration_checks_its_evaluations_at_the_end(tmp_path: Path) -> None:
     from narrows.calibrate.paths import Workload
     from narrows.calibrate.simulate import Simulator
 
@@ -241,7 +239,7 @@ def test_a_campaign_whose_folder_was_removed_names_the_remedy(
     assert "\n" not in told
 
 
-def test_results_of_campaigns_can_be_lost_and_are_told(tmp_path: Path) -> None:
+def test_lost_results_of_campaigns_are_reported(tmp_path: Path) -> None:
     folder = simulate(tmp_path / "c")
     (folder / "results.json").unlink()
     done = call("show", folder)

@@ -25,7 +25,7 @@ matrix:
 """
 
 
-def test_every_combination_has_rows_of_its_own() -> None:
+def test_every_combination_has_separate_rows() -> None:
     scenario = loads(TEXT, "test.yaml")
     assert [row.label for row in scenario.schemes] == [
         "reno (rate 1 Mbit/s, queue droptail 2 bdp)",

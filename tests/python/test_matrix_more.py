@@ -56,7 +56,7 @@ def test_combinations_are_left_out() -> None:
     ]
 
 
-def test_derived_values_are_told_and_change_nothing() -> None:
+def test_derived_values_are_shown_and_change_nothing() -> None:
     text = f"{BASE}{MATRIX}  rtt: 2 x (2 ms + delay)\n  inside: capacity x 2 x delay\n"
     scenario = loads(text)
     assert [row.derived for row in scenario.schemes] == [
@@ -92,7 +92,7 @@ def test_a_scenario_has_the_hash_that_it_had_before() -> None:
         ("1 / 3", "0.333333333333"),
     ],
 )
-def test_expressions(expression: str, value: str) -> None:
+def test_expressions_are_evaluated_with_units(expression: str, value: str) -> None:
     values = {"rate": "2 Mbit/s", "delay": "5 ms", "x rate": "2 Mbit/s"}
     assert evaluate(expression, values) == value
 
@@ -178,7 +178,7 @@ def test_a_matrix_is_made_from_the_command_line(tmp_path: Path) -> None:
     assert [row.label for row in scenario.schemes] == ["reno (delay 1 ms)", "reno (delay 2 ms)"]
 
 
-def test_schemes_have_names_of_their_own() -> None:
+def test_imported_schemes_have_distinct_names() -> None:
     text = BASE.replace(
         "[reno]", "[cubic, {scheme: cubic, beta: 0.8, name: gentle}, {scheme: 'linux:cubic', name: kernel}]"
     )

@@ -71,7 +71,7 @@ def test_a_part_of_the_run_and_links() -> None:
         ("60 s", "measure"),
     ],
 )
-def test_what_cannot_be_measured(written: str, told: str) -> None:
+def test_impossible_measurements_are_refused(written: str, told: str) -> None:
     problems = problems_of(GOOD + f"measure: {written}\n")
     assert len(problems) == 1
     assert told in problems[0]
@@ -181,7 +181,7 @@ def test_times_that_did_not_happen_enter_no_mean() -> None:
     assert "convergence" not in over_runs([row(0)], metrics)
 
 
-def test_expectations_take_what_never_happened_for_late() -> None:
+def test_expectations_count_events_that_never_happened_as_late() -> None:
     metrics = [made_metric("convergence_10s_ns", unit="ns", happened="converged")]
 
     def judged(times: list[float | None], limit: dict[str, float | None]) -> Outcome:

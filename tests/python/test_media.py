@@ -142,7 +142,7 @@ def test_the_schema_knows_it(known: registry.Registry) -> None:
         assert not one.is_valid({"scheme": "metronome", **bad}), bad
 
 
-def test_the_list_and_the_reference_say_what_it_is(known: registry.Registry) -> None:
+def test_the_list_and_the_reference_describe_real_time_schemes(known: registry.Registry) -> None:
     info = describe(known.schemes["metronome"], NATIVE, Machine(MachineFacts(), None))
     assert info.planes == ("simulate", "emulate")
     assert (info.to_json()["media"], info.to_json()["frames"]) == (True, True)

@@ -13,7 +13,7 @@ import processes
 CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "media").glob("call-5.*.yaml"))
 
 
-def test_all_cases_are_there() -> None:
+def test_all_cases_of_the_rfc_have_a_scenario() -> None:
     assert sorted({path.name[5:8] for path in CASES}) == [f"5.{number}" for number in range(1, 9)]
 
 

@@ -27,16 +27,14 @@ def told(folder: Path, rate: str, duration: str, extra: str = "") -> list[str]:
         ("{tokenbucket: {rate: 10 Gbit/s, burst: 1 MB}}", "100 s", 18.8),
     ],
 )
-def test_many_packets_are_told_with_their_amount(
-    tmp_path: Path, rate: str, duration: str, gigabytes: float
-) -> None:
+def test_large_memory_needs_are_announced(tmp_path: Path, rate: str, duration: str, gigabytes: float) -> None:
     (sentence,) = told(tmp_path, rate, duration)
     amount = float(sentence.partition("up to ")[2].partition(" GB")[0])
     assert amount == pytest.approx(gigabytes, rel=0.01)
     assert "record: bins" in sentence
 
 
-def test_a_trace_with_millions_of_opportunities_in_a_moment_is_told(tmp_path: Path) -> None:
+def test_a_trace_with_millions_of_opportunities_in_a_moment_is_reported(tmp_path: Path) -> None:
     (tmp_path / "dense.trace").write_text("1\n" * 2_000_000, encoding="utf-8")
     assert told(tmp_path, "{trace: dense.trace}", "2 s")
     # Bins keep no packets, but 24 Tbit/s over 10 ms are 20 million in flight.
@@ -44,7 +42,7 @@ def test_a_trace_with_millions_of_opportunities_in_a_moment_is_told(tmp_path: Pa
     assert "3.0 GB" in sentence and "record: bins" not in sentence
 
 
-def test_cells_of_usual_sizes_are_not_told(tmp_path: Path) -> None:
+def test_cells_of_usual_sizes_need_no_warning(tmp_path: Path) -> None:
     assert told(tmp_path, "100 Mbit/s", "30 s") == []
     assert told(tmp_path, "100 kbit/s", "86400 s", "record: bins\n") == []
     limited = "flows: {count: 2}\n"

@@ -98,7 +98,7 @@ def test_a_table_of_three_signals_has_a_fourth_that_decides_nothing() -> None:
         (b"children {" * 100, "levels within each other"),
     ],
 )
-def test_what_is_no_rule_table_is_refused(content: bytes, word: str) -> None:
+def test_files_that_are_not_rule_tables_are_refused(content: bytes, word: str) -> None:
     with pytest.raises(DataError, match=word):
         remy.arrays(content)
 
@@ -200,7 +200,7 @@ def test_any_index_is_read_or_refused(changes: list[tuple[int, int]]) -> None:
 # -- model files -------------------------------------------------------------------------------------
 
 
-def test_a_model_file_is_what_the_guide_says() -> None:
+def test_a_model_file_matches_the_guide() -> None:
     content = write("k", {"n": np.array([1, 258], dtype="<i4")}, {"source": "here"})
     header = (
         b'{"__metadata__":{"kind":"k","source":"here"},"n":{"data_offsets":[0,8],"dtype":"I32","shape":[2]}}'
@@ -214,7 +214,7 @@ def test_a_model_file_is_what_the_guide_says() -> None:
             summary(bad)
 
 
-def test_what_a_trainer_exports_is_a_model(tmp_path: Path, home: Path) -> None:
+def test_exports_of_trainers_are_models(tmp_path: Path, home: Path) -> None:
     arrays = {
         "output_bias": np.zeros(5, dtype=np.float32),
         "output_weights": np.zeros((2, 5), dtype=np.float32),
@@ -257,7 +257,7 @@ def test_the_same_model_gives_the_same_file(tmp_path: Path) -> None:
     assert summary(convert(index)).notes["source"].startswith("TensorFlow checkpoint, file ")
 
 
-def test_converting_tells_what_a_file_is_not(tmp_path: Path) -> None:
+def test_converting_refuses_files_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"PK\x03\x04")
     with pytest.raises(DataError, match=r"a\.bin: is neither a model file, nor a checkpoint"):
         convert(tmp_path / "a.bin")
@@ -296,7 +296,7 @@ def test_models_are_added_listed_shown_and_removed(tmp_path: Path, home: Path) -
     assert missing.returncode == 3 and "narrows models add tao PATH" in missing.stderr
 
 
-def test_what_the_core_refuses_is_not_added(tmp_path: Path, home: Path) -> None:
+def test_models_that_the_core_refuses_are_not_added(tmp_path: Path, home: Path) -> None:
     # Two rules over the same points.
     end = [model_kit.END] * 4
     twice = 2 * model_kit.field(2, model_kit.leaf([0.0] * 4, end, 1, 1.0, 1.0))

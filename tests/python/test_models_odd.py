@@ -57,7 +57,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("header", ODD.values(), ids=list(ODD))
-def test_an_odd_header_is_told_and_in_nobodys_way(tmp_path: Path, home: Path, header: str) -> None:
+def test_an_odd_header_is_reported_and_harms_no_other_model(tmp_path: Path, home: Path, header: str) -> None:
     home.mkdir(parents=True)
     (home / "mine.safetensors").write_bytes(model_kit.small_network())
     (home / "odd.safetensors").write_bytes(with_header(header))
@@ -125,7 +125,7 @@ def test_only_regular_files_are_models(tmp_path: Path, home: Path, name: str) ->
     assert f"{tmp_path / name}" in str(done.exception) and "is not a regular file" in str(done.exception)
 
 
-def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: Path) -> None:
+def test_a_folder_with_several_checkpoints_asks_for_one(tmp_path: Path, home: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     done = narrows("models", "add", "x", folder)
@@ -138,7 +138,7 @@ def test_a_folder_is_one_checkpoint_or_tells_what_to_name(tmp_path: Path, home: 
     assert "has 6 checkpoints; name one of them: model.index, old-0.index" in str(done.exception)
 
 
-def test_models_of_one_name_are_told_apart(tmp_path: Path, home: Path) -> None:
+def test_models_of_one_name_are_distinguished(tmp_path: Path, home: Path) -> None:
     for number, folder in enumerate(("a", "b", "x/a", "c")):
         model_kit.checkpoint(tmp_path / folder, model_kit.tensors(9, 3, number % 3 + 1))
     home.mkdir(parents=True)

@@ -36,7 +36,7 @@ def test_changed_scenarios_end_in_a_sentence(task: str, count: int, share: int) 
     assert "3" in ended and set(ended) & {"0", "5"}
 
 
-def test_what_must_not_happen_is_told() -> None:
+def test_violated_expectations_are_reported() -> None:
     fault = mutated_kit.fault
     assert fault(0, 1, "") is None and fault(3, 1, "narrows: no.") is None
     assert fault(1, 1, "narrows: no.") and fault(-24, 1, "narrows: no.")

@@ -57,7 +57,7 @@ def routes(scenario: Scenario) -> dict[tuple[str, str], list[str]]:
     return {(one["from"], one["to"]): one["links"] for one in scenario.to_json()["network"]["routes"]}
 
 
-def test_star() -> None:
+def test_a_star_joins_four_hosts_at_a_router() -> None:
     scenario = scenario_of(STAR)
     assert scenario.topology == "star"
     assert [host["name"] for host in scenario.to_json()["network"]["hosts"]] == [
@@ -84,7 +84,7 @@ def test_star() -> None:
     assert (flow.origin, flow.target, flow.direction) == ("right", "left", "forward")
 
 
-def test_dumbbell_with_hosts() -> None:
+def test_a_dumbbell_may_have_hosts_with_other_access_links() -> None:
     scenario = scenario_of(
         "path: {forward: [{rate: 10 Mbit/s, queue: {droptail: 30 kB}}, {delay: 10 ms}]}\n"
         "topology: {dumbbell: {pairs: 2, access: [{delay: 1 ms}],"
@@ -106,7 +106,7 @@ def test_dumbbell_with_hosts() -> None:
     assert scenario.base_rtt_ns == 24_000_000
 
 
-def test_parking_lot() -> None:
+def test_a_parking_lot_has_cross_flows() -> None:
     near = "{access: [{rate: 1 Gbit/s}, {delay: 10 ms}]}"
     scenario = scenario_of(
         "topology:\n  parking-lot:\n    hops: 3\n"
@@ -130,7 +130,7 @@ def test_parking_lot() -> None:
         assert links(scenario)[hop][0]["queue"]["bytes"] == 750_000
 
 
-def test_chain() -> None:
+def test_a_chain_has_links_between_its_routers() -> None:
     scenario = scenario_of(
         "topology: {chain: {links: [{forward: [{delay: 5 ms}]}, {forward: [{delay: 7 ms}], backward: []}]}}\n"
     )
@@ -159,7 +159,7 @@ def test_free_network_and_its_routes() -> None:
     assert scenario.to_json()["network"]["hosts"][1] == {"name": "b", "settings": {"tcp_sack": 0}}
 
 
-def test_given_routes() -> None:
+def test_given_routes_replace_shortest_ones() -> None:
     scenario = scenario_of(
         NETWORK.replace("flows:", "  routes: [{from: a, to: b, via: [r1, r3, r2]}]\nflows:")
     )
@@ -192,7 +192,7 @@ def test_bottlenecks_say_only_what_differs() -> None:
     ]
 
 
-def test_lists_and_steps() -> None:
+def test_lists_and_steps_are_read_with_units() -> None:
     text = (
         "path:\n  forward:\n"
         "    - {rate: {toy_steps: [[0 s, 1 Mbit/s], [40 s, 2.5 Mbit/s]]}}\n"

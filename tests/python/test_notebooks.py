@@ -21,12 +21,14 @@ pytestmark = [
 ]
 
 
-def test_all_are_known() -> None:
+def test_every_notebook_is_listed_with_its_figures() -> None:
     assert {path.stem for path in NOTEBOOKS} == set(FIGURES)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs_from_beginning_to_end(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notebook: nbformat.NotebookNode = nbformat.reads(path.read_text(), as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -64,7 +64,7 @@ def test_files_of_the_kernel_that_never_end_are_refused() -> None:
 
 
 @pytest.mark.parametrize("command", [("run",), ("show",), ("report",), ("check",), ("trace", "show")])
-def test_names_that_are_too_long_are_told_as_such(command: tuple[str, ...]) -> None:
+def test_names_that_are_too_long_are_reported_as_such(command: tuple[str, ...]) -> None:
     told = refusal(*command, LONG + "/x")
     assert "file name too long" in told and len(told) < 400
 
@@ -79,7 +79,7 @@ def test_names_that_are_too_long_are_told_as_such(command: tuple[str, ...]) -> N
         ("pipe", "is not a regular file"),
     ],
 )
-def test_what_a_scenario_names_is_refused_at_its_place(
+def test_bad_files_are_refused_where_a_scenario_names_them(
     tmp_path: Path, pipe: Path, name: str, told: str
 ) -> None:
     for number, (rate, scheme) in enumerate(
@@ -125,7 +125,7 @@ def test_paths_of_files_that_are_not_there_are_paths(tmp_path: Path) -> None:
     assert named_path("~/new", tmp_path) == Path.home() / "new"
 
 
-def test_only_errors_about_paths_are_told_as_such(tmp_path: Path) -> None:
+def test_only_errors_about_paths_name_a_path(tmp_path: Path) -> None:
     full = refused_path(OSError(28, "No space left on device", "report.html"))
     assert full is not None and full.exit_code == 1 and "no space left" in str(full)
     assert refused_path(ConnectionError(111, "Connection refused")) is None

@@ -67,7 +67,7 @@ def expected(campaign: Path) -> dict[str, float]:
     return {name: middle(own, name) for name in ("throughput_bps", "delay_p95_ns")}
 
 
-def test_json_and_terminal(campaign: Path) -> None:
+def test_json_and_terminal_show_the_median_of_runs(campaign: Path) -> None:
     document = shown("show", campaign)
     (line,) = [one for one in document["summary"] if one["row"] == LABEL and one["flow"] is None]
     text = on_terminal("show", campaign, columns=160)

@@ -162,7 +162,9 @@ def test_a_file_that_has_changed_is_computed_again(folder: Path, file: Path) -> 
     assert all_row["absent"]["seen_packets"] == "it is computed per flow only"
 
 
-def test_files_of_the_configuration_folder_are_always_there(folder: Path, file: Path, tmp_path: Path) -> None:
+def test_files_of_the_configuration_folder_are_always_loaded(
+    folder: Path, file: Path, tmp_path: Path
+) -> None:
     metrics = tmp_path / "config" / "narrows" / "metrics"
     metrics.mkdir(parents=True)
     shutil.copyfile(file, metrics / "mine.py")

@@ -170,7 +170,7 @@ def test_an_import_tells_where_and_when_and_how(data: Path, tmp_path: Path) -> N
     assert isinstance(again.exception, UsageError) and not list(tmp_path.glob(".*.partial"))
 
 
-def test_a_flaw_is_told_with_its_line_and_read_up_to_when_asked(data: Path, tmp_path: Path) -> None:
+def test_a_flaw_is_reported_with_its_line_and_read_up_to_on_request(data: Path, tmp_path: Path) -> None:
     log = data / "cubic_datalink_run1.log"
     log.write_text(log.read_text()[:-9])
     lines = log.read_text().count("\n") + 1
@@ -309,7 +309,7 @@ def test_statistics_that_were_printed_are_compared(data: Path, tmp_path: Path) -
     assert record["pantheon"]["agrees"] is False and record["verdict"] == "degraded"
 
 
-def test_stats_files(tmp_path: Path) -> None:
+def test_stats_files_are_parsed(tmp_path: Path) -> None:
     file = tmp_path / "cubic_stats_run1.log"
     file.write_text(
         "Start at: 2018-01-25 10:11:12\nRemote clock offset: -16.25 ms\n\n# Datalink statistics\n"

@@ -47,7 +47,7 @@ def test_any_empty_folder_may_be_written(data: Path, empty: Path, command: str, 
     assert not [path for path in empty.parent.rglob("*") if path.name.endswith(".partial")]
 
 
-def test_what_is_no_empty_folder_is_refused_before_any_work(data: Path, empty: Path) -> None:
+def test_folders_that_are_not_empty_are_refused_before_any_work(data: Path, empty: Path) -> None:
     (data / "cubic_datalink_run1.log").write_text("damaged")
     done = narrows("import", "pantheon", data, "-o", data)
     assert isinstance(done.exception, UsageError) and "is not empty" in str(done.exception)

@@ -159,7 +159,7 @@ def test_acknowledgements_that_are_no_log_do_not_cost_the_run(
 
 
 @pytest.mark.parametrize("runtime", ["1e400", "1e300", "1" + "0" * 23, "-1", "0", "NaN", '"30"', "true"])
-def test_a_time_that_is_none_is_told(data: Path, tmp_path: Path, runtime: str) -> None:
+def test_an_invalid_time_is_reported(data: Path, tmp_path: Path, runtime: str) -> None:
     file = data / "pantheon_metadata.json"
     content = json.loads(file.read_text()) | {"runtime": "X"}
     file.write_text(json.dumps(content).replace('"X"', runtime))
@@ -167,7 +167,7 @@ def test_a_time_that_is_none_is_told(data: Path, tmp_path: Path, runtime: str) -
         read_source(data)
 
 
-def test_as_many_runs_are_believed_as_somebody_may_have_made(data: Path) -> None:
+def test_implausible_numbers_of_runs_are_refused(data: Path) -> None:
     metadata(data, run_times=1000)
     assert len(read_source(data).runs) == 1000
     for run_times in (1001, 10**12):
@@ -257,7 +257,7 @@ def test_only_regular_files_are_read(data: Path, tmp_path: Path, name: str, kind
     assert "regular file" in str(done.exception)
 
 
-def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path) -> None:
+def test_unusable_input_is_reported_in_one_sentence(data: Path, tmp_path: Path) -> None:
     def told(*options: str) -> str:
         done = narrows("import", "pantheon", data, "-o", tmp_path / "out", *options)
         assert isinstance(done.exception, DataError), done.output
@@ -298,7 +298,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(data: Path, tmp_path: Path)
         (None, '{"a":' * 50_000, "nested more deeply"),
     ],
 )
-def test_metadata_that_records_cannot_hold_are_told_with_their_key(
+def test_metadata_that_records_cannot_contain_are_reported_with_their_key(
     data: Path, tmp_path: Path, key: str | None, value: str, why: str
 ) -> None:
     file = data / "pantheon_metadata.json"

@@ -19,7 +19,7 @@ from narrows.campaign.planes import LocalPlane, Means
         ("emulate", Means(memory=30_000_000, emulator_threads=2), ("--emulator-threads", "2")),
     ],
 )
-def test_the_agent_is_told_what_its_run_may_take(where: str, means: Means, words: tuple[str, ...]) -> None:
+def test_the_agent_receives_the_limits_of_its_run(where: str, means: Means, words: tuple[str, ...]) -> None:
     nothing = cast(Any, None)
     plane = LocalPlane(where, nothing, Path("files"), means)
     run = plane.run_of(nothing, Path("cell.json"), Path("out"), Path("log"), lambda _: None)

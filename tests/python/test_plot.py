@@ -183,7 +183,9 @@ def test_a_flow_stands_alone_where_it_is_chosen(folder: Path) -> None:
         (["--figure", "pacing", "--schemes", "reno"], "No sender of this run reported a pacing rate"),
     ],
 )
-def test_refusals_say_what_there_is(folder: Path, arguments: list[str], words: str, tmp_path: Path) -> None:
+def test_refusals_list_the_existing_names(
+    folder: Path, arguments: list[str], words: str, tmp_path: Path
+) -> None:
     with pytest.raises(NarrowsError, match=re.escape(words)):
         narrows(folder, *arguments, "-o", tmp_path / "x.pdf")
     assert not list(tmp_path.iterdir())

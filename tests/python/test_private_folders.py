@@ -33,7 +33,7 @@ def test_a_folder_of_ours_is_made_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o1777])
-def test_what_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+def test_files_that_others_may_write_are_refused(tmp_path: Path, mode: int) -> None:
     folder = tmp_path / "agents"
     folder.mkdir()
     folder.chmod(mode)
@@ -55,7 +55,7 @@ def test_folders_above_must_be_sticky(tmp_path: Path) -> None:
 
 
 @as_root
-def test_folders_of_somebody_else_are_refused(tmp_path: Path) -> None:
+def test_folders_of_other_users_are_refused(tmp_path: Path) -> None:
     """Their owner could replace the agent between its verification and its start, perhaps as root."""
     folder = tmp_path / "agents"
     folder.mkdir()
@@ -100,7 +100,7 @@ def test_only_copies_of_ours_count(tmp_path: Path) -> None:
 
 
 @as_root
-def test_copies_of_somebody_else_do_not_count(tmp_path: Path) -> None:
+def test_copies_of_other_users_do_not_count(tmp_path: Path) -> None:
     content = b"an agent"
     agent = tmp_path / agent_binary.AGENT
     agent.write_bytes(content)

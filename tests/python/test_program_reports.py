@@ -102,7 +102,7 @@ def test_values_are_found(tmp_path: Path) -> None:
     assert value(tmp_path, "0.5 %", "{regex: '(.*) %', unit: '%'}") == 0.005
 
 
-def test_what_is_missing_is_told_and_not_invented(tmp_path: Path) -> None:
+def test_missing_parts_are_reported_and_not_invented(tmp_path: Path) -> None:
     out = "the standard output of the connector"
     assert value(tmp_path, "", "{json: a}") == f"{out} is empty"
     assert value(tmp_path, "hello", "{json: a}") == f"{out} is not a JSON document"
@@ -142,7 +142,7 @@ def test_files_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: pyte
     assert "standard output of the connector" in str(value(tmp_path, "x" * 101, "{regex: '(x)'}"))
 
 
-def test_flows_together(tmp_path: Path) -> None:
+def test_reported_values_of_flows_are_combined(tmp_path: Path) -> None:
     texts = {"flow-1-connector.out": '{"a": 1}', "flow-2-connector.out": '{"a": 3}'}
     for how, expected in (("sum", 4), ("mean", 2), ("max", 3)):
         line = plan(f"{{json: a, flows: {how}}}")

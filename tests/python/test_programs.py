@@ -115,7 +115,7 @@ def test_schemes_are_named_in_three_ways(folder: Path, tmp_path: Path) -> None:
     assert flow("[{program: one.yaml}]", tmp_path)["scheme"] == "one:default"
 
 
-def test_what_changes_the_program_changes_the_scenario(folder: Path) -> None:
+def test_a_changed_program_changes_the_scenario(folder: Path) -> None:
     before = scenario('["pair:small"]').hash
     (folder / "pair.yaml").write_text(MANIFEST + "end: {grace: 2 s}\n")
     assert scenario('["pair:small"]').hash != before
@@ -178,7 +178,9 @@ def test_names_of_other_schemes_are_taken(folder: Path) -> None:
             store.load(path)
 
 
-def test_what_is_missing_is_told_before_anything_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_requirements_are_reported_before_anything_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = make_plan(scenario('["pair:small", "linux:reno"]'), MachineFacts(congestion_controls=["reno"]))
     assert not plan.skipped
     (folder / "send").chmod(0o644)
@@ -222,7 +224,7 @@ def test_programs_are_listed(folder: Path) -> None:
     assert "the key what is missing" in shown
 
 
-def test_a_check_of_what_is_not_there_is_refused() -> None:
+def test_a_check_of_a_missing_program_is_refused() -> None:
     for name, sentence in (
         ("pear", 'there is no program "pear"; did you mean "pair"?'),
         ("pair:smal", 'pair has no variant "smal"'),
@@ -232,7 +234,7 @@ def test_a_check_of_what_is_not_there_is_refused() -> None:
         assert sentence in str(done.exception), done.output
 
 
-def test_the_schemas_accept_what_the_reader_accepts(folder: Path) -> None:
+def test_the_schemas_and_the_reader_accept_the_same(folder: Path) -> None:
     import yaml
 
     validator = jsonschema.Draft7Validator(schema())

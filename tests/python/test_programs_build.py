@@ -101,7 +101,7 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert document(mine, mine.variants["default"], {}) != plan
 
 
-def test_what_is_missing_is_said_in_a_sentence(
+def test_missing_parts_are_reported_in_a_sentence(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = os.environ["PATH"]
@@ -136,7 +136,7 @@ def test_a_build_that_lost_its_files_says_so(
     assert refused(folder, DataError) == f"{built} lacks bin/tool; remove the folder, and build it again"
 
 
-def test_what_killed_builds_left_is_removed(
+def test_leftovers_of_killed_builds_are_removed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_path(monkeypatch, tmp_path, "cargo", CARGO.format(calls=tmp_path / "calls"))
@@ -186,7 +186,7 @@ def test_the_schema_knows_recipes() -> None:
             jsonschema.validate(wrong, part)
 
 
-def test_what_npm_installs_and_what_is_made_of_it(
+def test_npm_installs_locked_packages_and_the_recipe_completes_them(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("package.json", "package-lock.json"):

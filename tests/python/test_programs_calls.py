@@ -92,7 +92,7 @@ def test_a_freeze_of_any_program_is_counted_as_one_of_ours(tmp_path: Path) -> No
     assert table is None or "camera:default" in spoilt or ("frozen" in table and "camera:default" in table)
 
 
-def test_frames_that_nobody_sent_spoil_a_run(tmp_path: Path) -> None:
+def test_frames_that_were_never_sent_make_a_run_invalid(tmp_path: Path) -> None:
     add(tmp_path, "camera", CAMERA.replace("dict(frame=n + 7", "dict(frame=n + 8"))
     code, plan = campaign(tmp_path, 'schemes: ["camera:default"]\nduration: 1 s\n')
     assert code == 6

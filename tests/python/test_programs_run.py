@@ -98,7 +98,7 @@ def test_a_program_is_added_by_one_manifest(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_a_campaign_goes_on_when_a_program_does_not_run(tmp_path: Path) -> None:
+def test_a_campaign_continues_when_a_program_does_not_run(tmp_path: Path) -> None:
     limit = "limits: {ready: 500 ms}\n"
     add(tmp_path, "never", NEVER_READY + limit)
     add(tmp_path, "gone", MANIFEST.replace("[python3, -c", "[no-such-program, -c"))
@@ -145,7 +145,7 @@ duration: 6 s
 
 
 @pytest.mark.alone
-def test_a_check_says_what_was_seen(tmp_path: Path) -> None:
+def test_a_check_reports_its_observations(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(MANIFEST)
     done = call(tmp_path, "programs", "check", "mine.yaml", "--json")
     assert done.returncode == 0, done.stdout + done.stderr

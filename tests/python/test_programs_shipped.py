@@ -89,7 +89,7 @@ def test_libraries_that_take_long_to_build_run_where_they_are(tmp_path: Path, na
         assert one["seen"]["connector"]["version"].startswith(f"{name} ")
 
 
-def test_utp_of_bittorrent_keeps_nothing_of_what_it_received(tmp_path: Path) -> None:
+def test_utp_of_bittorrent_leaves_no_received_data(tmp_path: Path) -> None:
     program_kit.need("libtorrent")
     code, document = campaign(tmp_path, 'schemes: ["libtorrent:utp"]\nduration: 4 s\n')
     assert code in (0, 6), document

@@ -41,7 +41,7 @@ def test_the_package_loads_nothing_before_it_is_used() -> None:
     assert all(getattr(narrows, name).__doc__ for name in narrows.__all__ if name != "__version__")
 
 
-def test_what_a_campaign_is(campaign: narrows.Campaign, folder: Path) -> None:
+def test_a_campaign_has_the_properties_of_its_scenario(campaign: narrows.Campaign, folder: Path) -> None:
     assert (campaign.name, campaign.plane, campaign.question) == ("small", "simulate", "Does it work?")
     assert repr(campaign) == "<narrows.Campaign small (simulate): 4 ok>"
     assert campaign.written == SCENARIO
@@ -104,7 +104,7 @@ def test_a_package_that_is_not_installed_is_named(
         campaign.states("reno-r1", to="polars")
 
 
-def test_a_run(campaign: narrows.Campaign) -> None:
+def test_a_run_has_its_settings_and_verdict(campaign: narrows.Campaign) -> None:
     run = campaign.run(1, "reno")
     assert (run.cell, run.scheme, run.row, run.number, run.verdict, run.valid) == (
         "reno-r1", "reno", "reno", 1, "ok", True,
@@ -125,12 +125,14 @@ def test_a_run(campaign: narrows.Campaign) -> None:
         (7, "there is no run 7; there are"),
     ],
 )
-def test_runs_that_are_not_there(campaign: narrows.Campaign, run: str | int, words: str) -> None:
+def test_unknown_runs_are_refused_with_the_existing_ones(
+    campaign: narrows.Campaign, run: str | int, words: str
+) -> None:
     with pytest.raises(narrows.NarrowsError, match=words):
         campaign.packets(run)
 
 
-def test_what_a_run_does_not_have_is_told(campaign: narrows.Campaign) -> None:
+def test_missing_tables_and_flows_of_a_run_are_reported(campaign: narrows.Campaign) -> None:
     run = campaign.run("reno-r1")
     with pytest.raises(
         narrows.NarrowsError, match=r"has no bins \(they are kept with record: bins\); there are"

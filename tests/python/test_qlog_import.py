@@ -110,7 +110,7 @@ ODD: dict[str, tuple[Any, str, bool]] = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_an_odd_event_costs_itself_alone_and_is_counted(tmp_path: Path, what: str) -> None:
+def test_an_unreadable_event_is_skipped_alone_and_counted(tmp_path: Path, what: str) -> None:
     event, kind, matters = ODD[what]
     events = sender_events()
     found = import_text(tmp_path, sequence([*events[:100], event, *events[100:]]))
@@ -130,7 +130,7 @@ def test_a_field_of_null_leaves_the_others(tmp_path: Path, what: str) -> None:
     assert found.records[0]["flows"][0]["sender"]["sent_packets"] == 500
 
 
-def test_sizes_count_though_no_frames_of_sent_packets_are_told(tmp_path: Path) -> None:
+def test_sizes_count_even_without_frames_of_sent_packets(tmp_path: Path) -> None:
     events = sender_events()
     for event in events:
         if event["name"].endswith("sent"):
@@ -152,7 +152,7 @@ def test_a_log_without_sizes_is_not_taken_for_that_of_a_receiver(tmp_path: Path)
     assert found.verdict == "degraded"
 
 
-def test_a_document_that_is_cut_off_is_read_until_there(tmp_path: Path) -> None:
+def test_a_truncated_document_is_read_up_to_its_end(tmp_path: Path) -> None:
     text = json.dumps({"qlog_version": "0.3", "traces": [{**HEAD["trace"], "events": sender_events()}]})
     found = import_text(tmp_path, text[: len(text) * 9 // 10], "cut.qlog")
     assert found.rate() == pytest.approx(9.6, rel=0.02)
@@ -209,7 +209,7 @@ def with_ids(events: list[Event], ours: str, theirs: str, at: float) -> list[Eve
     return events
 
 
-def test_connections_without_a_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+def test_unnamed_connections_are_distinguished_by_their_ids(tmp_path: Path) -> None:
     events = []
     for index in range(2):
         ours, theirs = f"s{index}", f"c{index}"

@@ -34,7 +34,7 @@ from narrows.scenario.quantity import QuantityError, convert, parse, show
         ("0.1 BDP", "bytes", 6000),
     ],
 )
-def test_base_units(text: str, kind: str, value: float) -> None:
+def test_quantities_are_converted_to_base_units(text: str, kind: str, value: float) -> None:
     assert convert(parse(text), kind, Fraction(60_000)) == value
 
 
@@ -67,7 +67,7 @@ def test_bdp_needs_a_rate_and_a_delay() -> None:
 
 
 @given(st.integers(0, 2**53), st.sampled_from(["rate", "span", "bytes", "packets"]))
-def test_what_is_shown_can_be_read_back(value: int, kind: str) -> None:
+def test_displayed_quantities_can_be_read_back(value: int, kind: str) -> None:
     shown = convert(parse(show(kind, value)), kind, None)
     # Twelve significant digits are shown: enough for all values in practice.
     assert shown == pytest.approx(value, rel=1e-11)

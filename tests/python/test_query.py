@@ -84,7 +84,7 @@ def test_views_join(made: Path) -> None:
     assert [one["scheme"] for one in found] == ["cubic", "reno"]
 
 
-def test_forms_of_answers(made: Path) -> None:
+def test_queries_print_json_and_csv(made: Path) -> None:
     sql = (
         "select scheme, null as nothing, 0.5::double as half, 1.5 as exact, true as yes from results limit 1"
     )
@@ -125,7 +125,7 @@ def test_wrong_queries_are_one_sentence(made: Path, sql: str, words: str) -> Non
     assert refused.exception is not None and refused.exception.exit_code == 2  # type: ignore[attr-defined]
 
 
-def test_what_there_is_none_of_is_told(made: Path, tmp_path: Path) -> None:
+def test_missing_tables_and_folders_are_reported(made: Path, tmp_path: Path) -> None:
     assert "no finished run of these campaigns has bins" in sentence(narrows("query", "from bins", made))
     assert "there is no campaign that can be read" in sentence(narrows("query", "from results", tmp_path))
     assert "there is no such folder" in sentence(narrows("query", "from results", tmp_path / "nix"))

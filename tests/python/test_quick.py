@@ -72,7 +72,7 @@ def test_options_that_make_no_path(path: QuickPath, sentence: str) -> None:
         quick_scenario(path, [])
 
 
-def test_what_is_wrong_with_an_option_names_it() -> None:
+def test_errors_in_an_option_name_it() -> None:
     path = QuickPath(rate="12 Mbs", delay="20", queue="droptail 60 KB")
     with pytest.raises(ScenarioError) as caught:
         quick_scenario(path, [Override("--time", "duration", "10 m")])
@@ -87,7 +87,7 @@ texts = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, ma
 
 
 @given(st.lists(texts, min_size=1, max_size=4))
-def test_whatever_is_written_stands_in_the_text_as_it_was(words: list[str]) -> None:
+def test_arbitrary_text_is_preserved_in_scenarios(words: list[str]) -> None:
     from narrows.scenario.quick import text_of
     from narrows.scenario.yaml_tree import Mapping, Mark, Scalar, Sequence
     from narrows.scenario.yaml_tree import parse as read
@@ -153,7 +153,7 @@ def test_init_writes_a_scenario_that_runs(tmp_path: Path) -> None:
     assert (tmp_path / "mine.yaml").read_text() == before
 
 
-def test_events_tell_what_happens(tmp_path: Path) -> None:
+def test_events_describe_the_course_of_a_campaign(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(BASE.replace("10 s", "1 s"))
     done = call("run", "s.yaml", "--events", "--no-report", "--runs", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

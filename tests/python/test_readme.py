@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_table_of_the_readme_is_what_its_commands_print(tmp_path: Path) -> None:
+def test_the_table_of_the_readme_equals_the_output_of_its_commands(tmp_path: Path) -> None:
     block = re.search(r"^```text\n(\$ narrows run .*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
     assert block is not None
     run, compare, *expected = block.group(1).splitlines()

@@ -115,7 +115,7 @@ def measures(lab: Lab) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_what_root_has_written_is_in_nobodys_way() -> None:
+def test_files_written_by_root_do_not_block_the_user() -> None:
     with lab_of_somebody() as lab:
         with running(lab) as started:
             # A cell whose near agent was killed is tried again.

@@ -34,7 +34,7 @@ def test_ports_in_use_are_not_called_blocked(there: bool, here: bool, told: str)
         rendezvous_of(found, "there", wishes())
 
 
-def test_a_listener_whose_ports_are_in_use_is_told() -> None:
+def test_a_listener_whose_ports_are_in_use_is_reported() -> None:
     found = way([], [443])
     for one in found.ports:
         one.why_there = "address already in use"
@@ -75,7 +75,7 @@ def test_the_disk_that_is_full_is_the_one_that_is_named(tmp_path: Path, message:
         Executor(made, plane, Quiet()).run(cells)
 
 
-def test_a_full_disk_here_is_told_although_the_other_is_full_too(
+def test_a_full_local_disk_is_reported_even_if_the_other_is_full_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execute, "_free_bytes", lambda _: 1000)

@@ -84,7 +84,7 @@ def test_the_same_scenario_is_another_one_elsewhere() -> None:
     assert retries.hash == scenario().hash and retries.real_path and retries.real_path.retries == 5
 
 
-def test_both_directions_are_rows_of_their_own() -> None:
+def test_both_directions_have_separate_rows() -> None:
     found = scenario("real_path: {other: me@there, sender: both}\n")
     assert [row.label for row in found.schemes] == [
         "cubic (sender here)",
@@ -140,7 +140,7 @@ def test_the_command_line_names_the_host() -> None:
         ),
     ],
 )
-def test_mistakes_are_told(more: str, told: str) -> None:
+def test_mistakes_are_reported(more: str, told: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario(more)
     assert told in str(caught.value)
@@ -220,7 +220,7 @@ def test_otherwise_we_wait_where_our_packets_come_from() -> None:
         (way([443], [], mtu=(1500, None)), {}, "back: none"),
     ],
 )
-def test_what_does_not_pass_is_told(found: PathFacts, wished: dict[str, Any], told: str) -> None:
+def test_blocked_ports_are_reported(found: PathFacts, wished: dict[str, Any], told: str) -> None:
     with pytest.raises(UnavailableError, match=told):
         rendezvous_of(found, "there", wishes(**wished))
 
@@ -281,7 +281,7 @@ class Pair:
         return found
 
 
-def test_both_agents_are_told_when_to_start(tmp_path: Path) -> None:
+def test_both_agents_receive_the_start_time(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     pair.run()
     assert pair.told("near")[1:] == [{"order": "start", "in_ns": 500}]
@@ -329,7 +329,7 @@ def test_without_a_tunnel_both_start_by_their_own_clocks(tmp_path: Path) -> None
         ("silent end", "well", "internal", "near: the agent ended without giving a reason (exit code 0)"),
     ],
 )
-def test_failures_of_agents_are_told(tmp_path: Path, near: str, far: str, kind: str, told: str) -> None:
+def test_failures_of_agents_are_reported(tmp_path: Path, near: str, far: str, kind: str, told: str) -> None:
     pair = Pair(tmp_path, near, far)
     with pytest.raises(PeerFailure) as caught:
         pair.run()
@@ -452,7 +452,7 @@ def test_failed_cells_are_tried_again_at_the_end_of_their_round(tmp_path: Path) 
     ]
 
 
-def test_what_is_wrong_with_a_cell_is_not_tried_again(tmp_path: Path) -> None:
+def test_invalid_cells_are_not_tried_again(tmp_path: Path) -> None:
     made, cells = campaign(tmp_path)
     plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "input", "no such model", 3)]})
     Executor(made, plane, Quiet()).run(cells)
@@ -510,7 +510,7 @@ def test_a_cell_that_is_finished_after_another_one_ended_the_campaign_stays_fini
     assert found[cells[1].id] == ("finished", "ok")
 
 
-def test_what_another_process_saves_last_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_save_of_another_process_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, cells = campaign(tmp_path)
     acquire = CampaignFolder._acquire
 

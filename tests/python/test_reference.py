@@ -87,7 +87,7 @@ def test_a_probe_shows_copies_damage_and_changes() -> None:
     assert dropped[dropped >= 0].min() == 500_000_000
 
 
-def test_a_probe_marks_flows_that_can_be_told() -> None:
+def test_a_probe_marks_identifiable_flows() -> None:
     packets = FAMILIES["queues"]["pie"].load.packets()
     fates = play("{rate: 10 Mbit/s, queue: {red: {packets: 100 packets}}}", packets)
     assert fates["marked"].any()

@@ -85,7 +85,7 @@ def test_no_row_is_ranked_beyond_what_compare_shows(tmp_path: Path, seed: int) -
             assert match[1] in {*crowned, "open"}, sentence
 
 
-def test_runs_that_lie_apart_are_told_apart(tmp_path: Path) -> None:
+def test_clearly_different_runs_are_ranked(tmp_path: Path) -> None:
     """Ten runs each around 18.43, 19.70 and 87.46 ms."""
     folder = campaign(
         tmp_path / "a",
@@ -106,7 +106,7 @@ def test_runs_that_lie_apart_are_told_apart(tmp_path: Path) -> None:
     assert "open" in found.sentences[0], "the throughputs are the same"
 
 
-def test_single_runs_crown_nobody(tmp_path: Path) -> None:
+def test_single_runs_have_no_winner(tmp_path: Path) -> None:
     folder = campaign(tmp_path / "a", {"cubic": runs(1, 1), "reno": runs(2, 1, factor=2)})
     text = " ".join(answer(load(folder)).sentences)
     assert "one valid run of each scheme, which shows no order" in text

@@ -69,7 +69,7 @@ def test_charts_are_drawn_when_they_come_into_view(browser: Browser, page: Path)
     )
 
 
-def test_the_first_chart_is_drawn_before_anybody_gets_there(browser: Browser, page: Path) -> None:
+def test_the_first_chart_is_drawn_before_it_is_visible(browser: Browser, page: Path) -> None:
     browser.open(page, height=300)
     browser.until("narrowsReport.drawn() === 1")
     assert browser.run("document.querySelector('.chart').dataset.drawn") == "1"

@@ -146,7 +146,7 @@ def test_nothing_is_loaded_from_outside(folder: Path, page: Page) -> None:
     assert "default-src 'none'" in html.unescape(text)
 
 
-def test_question_and_answer_are_told(page: Page) -> None:
+def test_reports_show_the_question_and_the_answer(page: Page) -> None:
     assert QUESTION in page.words
     # Two runs of a scheme are too few to show an order.
     assert "2 valid runs of each scheme cannot show an order: it takes at least 6" in page.words
@@ -167,7 +167,7 @@ def test_every_cell_is_listed_with_its_outcome_and_reason(doc: Report, page: Pag
         assert text in page.words
 
 
-def test_attempts_that_failed_before_a_run_succeeded_are_told(doc: Report, page: Page) -> None:
+def test_attempts_that_failed_before_a_run_succeeded_are_reported(doc: Report, page: Page) -> None:
     told = "1 attempt of cubic failed and was made again (run 2): <there> has vanished."
     assert doc.verdicts.attempts == [told] and told in page.words
     assert dict(doc.facts)["Runs"].endswith("1 scheme skipped, 1 failed attempt")
@@ -241,7 +241,7 @@ def _row(doc: Report, scheme: str, flow: str) -> list[Cell]:
     raise AssertionError(f"no row for {scheme}, flow {flow}")
 
 
-def test_what_is_not_available_says_why(doc: Report) -> None:
+def test_unavailable_metrics_have_a_reason(doc: Report) -> None:
     for table in [doc.results.table, *(r.table for r in doc.runs if r.table)]:
         notes = {n.mark: n.text for n in table.notes}
         for row in table.rows:
@@ -336,7 +336,7 @@ def test_system_is_that_of_the_record_and_reproducing_is_explained(
     assert {row[0].text for row in doc.fingerprints.rows} == {"cubic", "reno", "copa"}
 
 
-def test_the_path_is_told_in_words(doc: Report) -> None:
+def test_the_path_is_described_in_words(doc: Report) -> None:
     words = " ".join(doc.path.sentences)
     assert "12 Mbit/s" in words
     assert "droptail 60 kB, at most 40 ms of waiting, 1 × the bandwidth-delay product" in words

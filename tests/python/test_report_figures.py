@@ -295,7 +295,7 @@ def test_names_of_many_schemes_leave_out_what_most_of_them_have() -> None:
     assert _shared_parameters(["copa delta=0.5", "copa delta=0.1"]) == []
 
 
-def test_harm_is_what_is_lost_beside_another(tmp_path: Path) -> None:
+def test_harm_is_the_throughput_lost_beside_another(tmp_path: Path) -> None:
     specs = [Spec("cubic", 1, ("cubic",)), Spec("cubic", 2, CUBIC), Spec("mix", 1, ("cubic", "reno"))]
     made = load(write_campaign(tmp_path / "campaign", specs, duration_s=3.0))
     rates = {

@@ -151,7 +151,7 @@ def test_an_interrupted_report_leaves_the_previous_one(
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
-def test_several_processes_draw_what_one_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_draw_the_same_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_campaign(tmp_path / "c", [Spec("cubic", r, ONE) for r in (1, 2, 3)], duration_s=1.0)
     monkeypatch.setattr(assemble, "_cores", lambda: 1)
     first = report.build(folder, pdf=False).html

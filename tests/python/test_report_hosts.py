@@ -108,7 +108,7 @@ def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: Report) -> No
     assert not any(marked["reno"])
 
 
-def test_clocks_and_both_machines_are_told(doc: Report) -> None:
+def test_the_report_describes_clocks_and_both_machines(doc: Report) -> None:
     facts = dict(doc.runs[0].facts)
     assert facts["clocks"] == "± 10.2 ms, drift 50.0 ppm"
     assert facts["clocks by NTP"] == "-0.300 ms from what was measured, right to ± 1.680 ms"
@@ -125,7 +125,7 @@ def test_clocks_and_both_machines_are_told(doc: Report) -> None:
     assert "the capacity of a real path is not known" in text
 
 
-def test_the_path_is_told_as_the_first_row_has_it(folder: Path) -> None:
+def test_the_path_is_that_of_the_first_row(folder: Path) -> None:
     data = load(folder)
     data.runs.reverse()  # Cells are shuffled.
     assert isinstance(data.settings, resolved.Cell) and (data.settings.scheme, data.settings.run) == (

@@ -116,7 +116,7 @@ def test_datagrams_and_expectations_have_tables(campaign: Campaign) -> None:
     assert [row[2].text for row in found["Expectations"].rows] == ["holds", "fails"]
 
 
-def test_metrics_that_nobody_needs_are_left_out(campaign: Campaign) -> None:
+def test_meaningless_metrics_are_omitted(campaign: Campaign) -> None:
     names = {metric.name for metric in tables.meaningful_metrics(campaign)}
     assert "completion_p50_ns" in names and "jain_index" in names
     # The run is shorter than such a window.
@@ -146,7 +146,7 @@ def _link(one: str, other: str) -> tuple[str, str]:
     return one, other
 
 
-def test_nodes_have_places_of_their_own() -> None:
+def test_nodes_have_distinct_places() -> None:
     sides = ["top", "bottom", "left", "right"]
     star = _layout.places(sides, ["center"], [_link(side, "center") for side in sides])
     assert star["center"] == (0.5, 0.5)

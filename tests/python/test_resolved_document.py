@@ -33,7 +33,7 @@ def test_scenarios_and_cells_have_the_bytes_of_earlier_versions(earlier: dict[st
     assert cells[-1].to_text() == json.dumps(earlier["cell"])
 
 
-def test_what_was_written_is_read_and_written_again_the_same(earlier: dict[str, Any]) -> None:
+def test_reading_and_writing_preserves_documents(earlier: dict[str, Any]) -> None:
     assert json.dumps(to_data(read_resolved(earlier["resolved"]))) == json.dumps(earlier["resolved"])
     assert read_cell(earlier["cell"]).to_text() == json.dumps(earlier["cell"])
 
@@ -92,7 +92,7 @@ def test_an_import_has_no_more_than_its_records_share() -> None:
         ([], "the file.scenario.resolved is not an object"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_path(members: Any, problem: str) -> None:
+def test_invalid_members_are_named_with_their_path(members: Any, problem: str) -> None:
     with pytest.raises(DamagedError) as refused:
         read_resolved(members)
     assert str(refused.value).removeprefix("the file.scenario.resolved.") == problem

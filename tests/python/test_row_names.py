@@ -98,7 +98,7 @@ def test_a_name_in_one_line_leaves_out_what_all_rows_share(eighteen: Path) -> No
     assert len(set(names)) == 18
 
 
-def test_folders_of_equal_names_are_told_apart() -> None:
+def test_folders_of_equal_names_are_distinguished() -> None:
     paths = [Path("/x/monday/run"), Path("/x/tuesday/run"), Path("/x/other")]
     assert distinct_names(paths) == ["monday/run", "tuesday/run", "other"]
     assert distinct_names([Path("/a/b/c"), Path("/a/d/b/c")]) == ["a/b/c", "d/b/c"]

@@ -44,7 +44,7 @@ def changed(before: str, after: str) -> str:
     return GOOD.replace(before, after, 1)
 
 
-def test_resolved() -> None:
+def test_a_scenario_is_resolved_to_base_units() -> None:
     scenario = loads(GOOD, "My Test.yaml")
     assert scenario.name == "my-test"
     assert scenario.where == "simulate"
@@ -203,12 +203,12 @@ FLOWS = "flows: {count: 3, interval: 2 s, extra_rtt: [0 ms, 10 ms, 20 ms]}"
         ("flows: [{scheme: reno}]", "has no effect because every flow names its own scheme"),
     ],
 )
-def test_bad_flows(flows: str, words: str) -> None:
+def test_bad_flows_are_refused(flows: str, words: str) -> None:
     found = problems_of(changed(FLOWS, flows))
     assert any(words in problem for problem in found), found
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     text = changed("12 Mbit/s", "12").replace("runs: 2", "runs: 0").replace("10 s", "10")
     assert len(problems_of(text)) == 3
 

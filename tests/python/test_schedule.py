@@ -43,7 +43,7 @@ def flows_of(text: str, head: str = HEAD) -> list[dict[str, Any]]:
 # -- flows -------------------------------------------------------------------------------------------
 
 
-def test_what_is_at_its_default_is_not_said() -> None:
+def test_defaults_are_omitted_from_cells() -> None:
     """Scenarios of the first release thus keep their identity."""
     assert set(flows_of("")[0]) == {
         "flow",
@@ -75,7 +75,7 @@ def test_everything_about_a_flow() -> None:
     assert (flows[4]["scheme"], flows[4]["extra_rtt_ns"]) == ("cubic", 30_000_000)
 
 
-def test_background_is_no_part_of_the_label_of_a_row() -> None:
+def test_background_is_not_part_of_the_label_of_a_row() -> None:
     scenario = scenario_of("schemes: [reno]\nbackground: [{scheme: cubic, count: 2}]\n")
     assert [(row.label, row.slug) for row in scenario.schemes] == [("reno", "reno")]
 
@@ -135,7 +135,7 @@ def test_refused_flows(text: str, words: str) -> None:
 # -- timeline ----------------------------------------------------------------------------------------
 
 
-def test_changes_of_elements() -> None:
+def test_timelines_change_elements_in_order_of_time() -> None:
     scenario = scenario_of(
         "timeline:\n"
         "  - {at: 4 s, set: {forward.0: {rate: 5 Mbit/s, overhead: 18 B}, forward.1: 50 ms}}\n"
@@ -372,7 +372,7 @@ def _judged(values: list[float | None], **expectation: Any) -> Outcome:
     return judge([Expectation(**wanted | expectation)], labels, rows, skipped, METRICS)[0]
 
 
-def test_judging() -> None:
+def test_expectations_are_judged_by_their_statistic() -> None:
     assert _judged([1e6, 5e6, 2e6], at_least=2_000_000).outcome == "holds"
     assert _judged([1e6, 5e6, 2e6], at_least=2_000_001).outcome == "fails"
     assert (

@@ -105,7 +105,7 @@ def test_programs_and_kernel_schemes_know_their_counterparts(monkeypatch: pytest
     assert "simulate" not in listed["bpf:cubic"].planes
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_parts_are_reported() -> None:
     listed = {one.name: one for one in listing.list_schemes(NOWHERE)}
     assert listed["reno"].planes == ("simulate",)
     assert listed["reno"].missing == NOWHERE.trouble
@@ -150,7 +150,7 @@ def test_the_status_comes_from_the_shipped_file(tmp_path: Path) -> None:
     assert status.status_of("reno", strange).word == status.UNVERIFIED
 
 
-def test_settings_and_profiles_are_told_as_scenarios_write_them() -> None:
+def test_settings_and_profiles_are_shown_in_scenario_notation() -> None:
     told = page.page_of("copa", HERE)
     assert told.transport["min_rto"] == "2 s"
     assert "delta: 0.1" in told.profiles["pantheon"]
@@ -188,9 +188,7 @@ duration: 2 s
         ),
     ],
 )
-def test_what_is_written_counts_before_what_a_name_brings_along(
-    written: str, expected: list[dict[str, object]]
-) -> None:
+def test_written_settings_precede_those_of_profiles(written: str, expected: list[dict[str, object]]) -> None:
     scenario = resolve(parse(SETTINGS + written, "test.yaml"), registry.load(), "test.yaml", None)
     own = [row.flows[0].transport for row in scenario.schemes]
     own.append(scenario.schemes[0].flows[1].transport)

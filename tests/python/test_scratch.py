@@ -49,16 +49,14 @@ def names(folder: Path) -> list[str]:
     return sorted(one.name.split(".")[1] for one in folder.iterdir())
 
 
-def test_what_a_living_process_works_with_is_left_alone(
-    tmp_path: Path, holder: subprocess.Popen[str]
-) -> None:
+def test_files_of_a_running_process_are_kept(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     assert holder.poll() is None
     with working_folder("work", tmp_path):
         write_atomically(tmp_path / "data.json", "{}")
         assert names(tmp_path) == ["data", "json", "work", "work"]
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_of_its_kind(
+def test_leftovers_of_a_killed_process_are_removed_by_the_next(
     tmp_path: Path, holder: subprocess.Popen[str]
 ) -> None:
     holder.kill()

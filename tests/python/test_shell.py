@@ -67,7 +67,7 @@ duration: 1 s
 """
 
 
-def test_a_delay_that_changes_is_no_queue(one_shell: Shell) -> None:
+def test_a_changing_delay_is_not_a_queue(one_shell: Shell) -> None:
     kit.needs("ping")
     scenario = one_shell.folder / "changes.yaml"
     scenario.write_text(TIMELINE)
@@ -170,7 +170,7 @@ def test_nested_shells_add_their_delays(shell: Shell, depth: int) -> None:
     assert depth * RTT_S <= float(outcome.out) <= depth * MOST_RTT_S
 
 
-def test_shells_side_by_side_in_a_shell_have_paths_of_their_own(one_shell: Shell) -> None:
+def test_shells_side_by_side_in_a_shell_have_separate_paths(one_shell: Shell) -> None:
     kit.needs("ping")
     inner = " ".join([*one_shell.inner(delay="5 ms"), "ping -c 10 -i 0.1", OUTSIDE])
     outcome = one_shell(PATH, "sh", "-c", f"{inner} > one & {inner} > two; wait")
@@ -180,7 +180,7 @@ def test_shells_side_by_side_in_a_shell_have_paths_of_their_own(one_shell: Shell
         assert 0.050 <= smallest_ping_s(Outcome(0, text, "")) <= 0.050 + (MOST_RTT_S - RTT_S)
 
 
-def test_each_direction_has_elements_of_its_own(one_shell: Shell) -> None:
+def test_each_direction_has_separate_elements(one_shell: Shell) -> None:
     kit.needs("ping")
     options = ["--delay", "10 ms", "--up", "delay: 30 ms, loss: 50 %", "--seed", "3"]
     outcome = one_shell(options, "ping", "-c", "40", "-i", "0.01", "-W", "1", OUTSIDE)
@@ -290,7 +290,7 @@ def test_names_are_asked_through_the_path(tmp_path: Path) -> None:
     assert float(seconds) >= RTT_S
 
 
-def test_who_refuses_outside_refuses_inside(shell: Shell) -> None:
+def test_connections_refused_outside_are_refused_inside(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     text = (

@@ -223,7 +223,7 @@ def test_a_record_can_be_checked_and_read(shell: Shell) -> None:
     assert "exists already" in again.err
 
 
-def test_the_live_line_shows_what_passes(one_shell: Shell) -> None:
+def test_the_live_line_shows_rate_and_queue(one_shell: Shell) -> None:
     with kit.iperf_server() as port:
         outcome = one_shell(["--live-lines", *PATH], "iperf3", "-c", OUTSIDE, "-p", str(port), "-t", "2")
     lines = re.findall(r"^up ([0-9.]+) Mbit/s, queue ([0-9.]+) kB, [0-9]+ dropped \| down", outcome.err, re.M)
@@ -276,7 +276,7 @@ def test_bad_options_are_refused(tmp_path: Path, options: list[str], code: int, 
     assert sentence in " ".join(outcome.err.split()), outcome.err
 
 
-def test_a_program_that_is_not_there_is_told_before_anything_is_built(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_before_anything_is_built(tmp_path: Path) -> None:
     outcome = Shell([], tmp_path)(PATH, "no-such-program")
     assert outcome.code == 127
     assert "there is no program no-such-program" in outcome.err

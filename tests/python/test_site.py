@@ -175,7 +175,7 @@ def cut(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [damage, newer, cut])
-def test_what_can_not_be_read_costs_one_sentence(place: Path, how: Any) -> None:
+def test_unreadable_campaigns_yield_one_sentence(place: Path, how: Any) -> None:
     target = place.parent / "web"
     how(place / "two")
     made = site(place, "-o", target, code=3)

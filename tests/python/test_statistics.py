@@ -35,7 +35,7 @@ EARLY = np.array([1.15, 0.88, 0.90, 0.74, 1.21])
 # -- one sample ---------------------------------------------------------------------------------
 
 
-def test_median_and_mean() -> None:
+def test_median_and_mean_are_exact() -> None:
     assert summarise([3.0, 1.0, 2.0]).median == 2
     assert summarise([4.0, 1.0, 2.0, 3.0]).median == 2.5
     assert summarise([0.1] * 10).mean == pytest.approx(0.1, abs=0)
@@ -60,7 +60,7 @@ def test_identical_runs_have_no_interval() -> None:
     assert json.dumps(to_data(summarise([np.float64(1.0)] * 3)))
 
 
-def test_summaries_of_an_older_version_tell_what_they_know() -> None:
+def test_summaries_of_an_older_version_show_their_interval() -> None:
     assert spread_of(Statistics(mean=1.0, median=1.0, ci95=(0.5, 1.5), n=7)) == Spread("interval", 0.5, 1.5)
     assert spread_of(Statistics(mean=1.0, median=1.0, ci95=None, n=3)).kind == "unknown"
 
@@ -210,7 +210,7 @@ def test_three_pairs_can_show_nothing() -> None:
     assert permutation.least_unpaired_p(3, 3) == pytest.approx(0.1)
 
 
-def test_stepping_down_is_what_the_book_says() -> None:
+def test_stepping_down_matches_westfall_and_young() -> None:
     # By hand: over all signs, the largest of a statistic and of all smaller ones.
     values = np.random.RandomState(2).normal([[1.5], [0.6], [0.0], [-0.9]], 1.0, (4, 7))
 
@@ -299,7 +299,7 @@ def test_ranks_have_ties_where_no_order_is_shown() -> None:
     assert ranking.rank_ranges(np.zeros((3, 3), dtype=bool)) == [(1, 3)] * 3
 
 
-def test_frontier() -> None:
+def test_the_frontier_has_the_undominated_points() -> None:
     points = np.array([[10.0, -20], [9, -10], [8, -15], [10, -20], [np.nan, -1]])
     assert ranking.on_frontier(points).tolist() == [True, True, False, True, False]
 

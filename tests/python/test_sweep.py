@@ -169,7 +169,7 @@ def test_constraints_leave_points_out(tmp_path: Path) -> None:
         ("  design: grid\n", "needs a key with values"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(tmp_path: Path, sweep: str, says: str) -> None:
+def test_mistakes_are_reported_in_one_sentence(tmp_path: Path, sweep: str, says: str) -> None:
     told = problems(tmp_path, sweep)
     assert says in told
     assert "\n" not in told
@@ -262,7 +262,7 @@ LONG = SWEEP.replace("points: 8", "points: 60")
 
 
 @pytest.mark.parametrize("on", [(), ("--on", "local:2")])
-def test_a_sweep_that_is_killed_goes_on_and_runs_nothing_twice(tmp_path: Path, on: tuple[str, ...]) -> None:
+def test_a_killed_sweep_resumes_and_runs_nothing_twice(tmp_path: Path, on: tuple[str, ...]) -> None:
     sweep = loaded(tmp_path, LONG, "100 s")
     process = start(tmp_path, *on)
     wait_for_parts(tmp_path, process)
@@ -407,7 +407,7 @@ def test_narrows_run_runs_a_sweep_and_a_damaged_part_is_named(tmp_path: Path) ->
     assert CliRunner().invoke(app, ["check", str(file)]).exit_code != 0
 
 
-def test_what_needs_records_says_that_a_sweep_has_none(tmp_path: Path) -> None:
+def test_commands_that_need_records_refuse_a_sweep(tmp_path: Path) -> None:
     run(loaded(tmp_path, "  path.forward.0.rate: [1 Mbit/s]\n"), tmp_path / "a")
     for command in ("check", "compare", "report"):
         done = CliRunner().invoke(app, [command, str(tmp_path / "a")])
@@ -417,7 +417,7 @@ def test_what_needs_records_says_that_a_sweep_has_none(tmp_path: Path) -> None:
         narrows.load(tmp_path / "a")
 
 
-def test_engines_that_are_not_there(tmp_path: Path) -> None:
+def test_unknown_and_unavailable_engines_are_refused(tmp_path: Path) -> None:
     for wrong in ("slurm", "local:x", "local:0"):
         with pytest.raises(UsageError, match="--on"):
             engine(wrong)

@@ -52,7 +52,7 @@ def test_each_expectation_is_judged_at_every_point(tmp_path: Path) -> None:
     assert SweepFolder.read(tmp_path / "space").document["expect"] == list(found.values())
 
 
-def test_what_holds_everywhere_ends_with_0_and_says_so(tmp_path: Path) -> None:
+def test_expectations_that_hold_everywhere_exit_with_0(tmp_path: Path) -> None:
     code, text = run(tmp_path, SCENARIO.replace("60 %", "0.1 %"))
     assert code == 0
     assert "holds   cubic, all flows: median utilization at least 0.1 %, at all 2 points" in text

@@ -118,7 +118,7 @@ def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
         log.close()
 
 
-def test_a_job_array_gives_what_one_machine_gives(tmp_path: Path, cluster: dict[str, str]) -> None:
+def test_a_job_array_yields_the_results_of_one_machine(tmp_path: Path, cluster: dict[str, str]) -> None:
     sweep = loaded(tmp_path, SWEEP, "4 s")
     file = written(tmp_path, SWEEP, "4 s")
     words = [sys.executable, "-m", "narrows", "sweep", "export", str(file), "--slurm", "--tasks", "4"]

@@ -315,7 +315,7 @@ def test_a_resolved_scenario_of_another_path_is_found(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["results.json", "results.csv", "results.parquet"])
-def test_what_is_lost_or_changed_of_results_is_made_again(copy: Path, world: World, name: str) -> None:
+def test_lost_or_changed_results_are_computed_again(copy: Path, world: World, name: str) -> None:
     good = (copy / name).read_bytes()
     for bad in (None, b"", good[: len(good) // 2], good.replace(b"reno", b"vegas")):
         (copy / name).unlink()

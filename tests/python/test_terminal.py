@@ -39,7 +39,7 @@ def plain(made: FittedTable, most: int) -> tuple[list[str], list[str]]:
     return [line.plain for line in lines], left_out
 
 
-def test_what_fits_stands_side_by_side() -> None:
+def test_columns_that_fit_are_placed_side_by_side() -> None:
     lines, left_out = plain(table(["reno", "cubic"]), 80)
     assert lines == [
         "          head 0    head 1    head 2    head 3    head 4",
@@ -67,7 +67,7 @@ def test_a_long_name_stands_above_its_numbers() -> None:
     assert len(lines[2]) == len(lines[4]) == len(lines[5])
 
 
-def test_long_names_stand_on_lines_of_their_own() -> None:
+def test_long_names_have_separate_lines() -> None:
     names = [f"a name of so many letters that nothing fits beside it {number}" for number in range(3)]
     lines, _ = plain(table(names, 4), 60)
     assert [line for line in lines if line.startswith("a name")] == names
@@ -120,7 +120,7 @@ def test_printing_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert out.getvalue().endswith("No room for head 3 [ms], head 4 [ms]:\nlook elsewhere.\n")
 
 
-def test_width_is_what_columns_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_width_follows_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "95")
     assert width(io.StringIO()) == 95
     for useless in ("", "wide", "0", "-3"):
@@ -133,7 +133,7 @@ def test_a_number_and_its_per_cent_stay_together() -> None:
     assert fold("", 9) == [""]
 
 
-def test_words_of_metrics() -> None:
+def test_metrics_have_short_heads_and_units() -> None:
     assert head_of(METRICS["delay_p95_ns"]) == "p95 OWD"
     assert show_amount(11_432_000.0, METRICS["throughput_bps"]) == "11.43 Mbit/s"
     assert show_amount(None, METRICS["throughput_bps"]) == "N/A"
@@ -146,7 +146,7 @@ def test_words_of_metrics() -> None:
         find(METRICS.values(), "througput")
 
 
-def test_words_of_spread() -> None:
+def test_the_spread_of_runs_is_shown_beside_the_median() -> None:
     metric = METRICS["throughput_bps"]
     assert show_spread(summarise([1e6, 2e6, 3e6]), metric) == "1.000 to 3.000"
     assert show_spread(summarise([1e6] * 3), metric) == "identical"
@@ -154,7 +154,7 @@ def test_words_of_spread() -> None:
     assert show_spread(summarise([1e6, 2e6, 3e6, 4e6, 5e6, 6e6]), metric).startswith("[")
 
 
-def test_words_of_runs() -> None:
+def test_counts_of_runs_are_shown_in_words() -> None:
     def words(started: int, finished: int, valid: int, degraded: int) -> str:
         return runs_in_words(started, finished, valid, degraded)
 
@@ -165,7 +165,7 @@ def test_words_of_runs() -> None:
     assert words(0, 0, 0, 0) == "not run"
 
 
-def test_lateness_limits_what_differs() -> None:
+def test_lateness_limits_the_claimed_differences() -> None:
     assert lateness_ns([]) == 0
     late: list[dict[str, Any]] = [
         {"lateness": None, "clock": {"error_ns": 0}},

@@ -95,7 +95,7 @@ def test_the_ladder_follows_the_attenuated_bound() -> None:
 
 
 @pytest.mark.parametrize("model", [WALK, DRIVE, replace(DRIVE, outage=0.2, users=3.0, mean_bps=777_777)])
-def test_the_mean_is_the_one_asked_for(model: Cellular) -> None:
+def test_the_mean_is_the_requested_one(model: Cellular) -> None:
     length = 20 * NS_PER_S
     rates = cellular.rates(model, 3, length)
     # Half a bit per second of the last bin.

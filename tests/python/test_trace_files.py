@@ -211,7 +211,7 @@ def test_show_prints_and_draws(tmp_path: Path) -> None:
     assert refused("trace", "show", "square-10-2", "--picture", "a.gif").endswith(".png, .svg or .pdf")
 
 
-def test_traces_of_delays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_of_delays_are_shown_and_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     shown = call("trace", "show", "delays-handover")
     assert "delays-handover.csv: csv, 1 s, 9 delays" in shown
@@ -233,7 +233,7 @@ def test_traces_of_delays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         read_rates(back)
 
 
-def test_convert_says_what_became_of_the_length(tmp_path: Path) -> None:
+def test_convert_reports_a_changed_length(tmp_path: Path) -> None:
     source, target = tmp_path / "a.csv", tmp_path / "a.trace"
     source.write_text("time_s,rate_mbps\n0,12\n0.0105,0\n")
     done = CliRunner().invoke(app, ["trace", "convert", str(source), str(target)])

@@ -70,7 +70,7 @@ def test_clocks_may_differ_and_packets_overtake() -> None:
         )
 
 
-def test_what_did_not_wait_says_that_the_path_was_not_full() -> None:
+def test_packets_that_did_not_wait_show_that_the_path_was_not_full() -> None:
     sent, arrived, size = arrivals([100, 110, 130, 140, 150])
     # Sent 1 ms after the previous one had arrived: until then the path may have been idle.
     sent[3] = arrived[2] + MS
@@ -88,7 +88,7 @@ def test_begin_and_end_without_load_are_left_out() -> None:
     ("times", "waited", "said"),
     [([], 0, "nothing arrived"), ([5, 6, 7], 0, "never full"), ([5], 50, "never full")],
 )
-def test_too_little_is_told(times: list[float], waited: float, said: str) -> None:
+def test_too_little_data_is_reported(times: list[float], waited: float, said: str) -> None:
     with pytest.raises(DataError, match=said):
         recorded_opportunities(*arrivals(times, waited))
 
@@ -96,7 +96,7 @@ def test_too_little_is_told(times: list[float], waited: float, said: str) -> Non
 # -- the command ---------------------------------------------------------------------------------
 
 
-def test_what_it_may_cost_has_to_be_said(tmp_path: Path) -> None:
+def test_a_recording_requires_limits_of_data_and_time(tmp_path: Path) -> None:
     assert narrows("trace", "record", "nobody", tmp_path / "x.trace").exit_code == 2
     limits = ("--data", "1 MB", "--time", "5 s")
     for words, said in (
@@ -211,7 +211,7 @@ duration: 10 s
 
 @pytest.mark.system
 @pytest.mark.timeout(300)
-def test_what_was_recorded_is_kept_when_it_is_interrupted_and_when_the_other_host_is_gone(
+def test_a_recording_survives_an_interruption_and_the_loss_of_the_other_host(
     pair: Hosts, tmp_path: Path
 ) -> None:
     known = tmp_path / "known.csv"

@@ -113,7 +113,7 @@ def test_binning_keeps_every_byte(trace: Opportunities, bin_ms: int) -> None:
 
 @settings(deadline=None)
 @given(rate_traces())
-def test_rates_become_opportunities_as_soon_as_the_bytes_are_there(trace: Rates) -> None:
+def test_rates_become_opportunities_once_1500_bytes_have_passed(trace: Rates) -> None:
     found = opportunities(trace)
     assert found.times_ms[-1] == -(-trace.end_ns // NS_PER_MS)
     total = Fraction(trace.bit_ns, NS_PER_S * OPPORTUNITY_BITS)
@@ -145,14 +145,14 @@ def test_a_round_trip_through_milliseconds_loses_nothing(trace: Opportunities) -
     assert back.times_ms[-1] == trace.times_ms[-1]
 
 
-def test_binning_by_hand() -> None:
+def test_opportunities_are_binned_into_mean_rates() -> None:
     rates = bin_rates(_opportunities(0, 50, 100, 101, 250), 100 * NS_PER_MS)
     assert rates.time_ns.tolist() == [0, 100 * NS_PER_MS, 200 * NS_PER_MS]
     assert rates.rate_bps.tolist() == [360_000, 120_000, 240_000]  # 3, 1 and 1 in 100, 100 and 50 ms
     assert rates.end_ns == 250 * NS_PER_MS
 
 
-def test_formats_are_told_apart_by_content() -> None:
+def test_formats_are_distinguished_by_content() -> None:
     cases = {
         "1\n2\n": "mahimahi",
         "# a\n\ntime_ns,rate_bps\n0,1\n1,0\n": "csv",
@@ -230,7 +230,7 @@ def test_files_that_are_no_traces(tmp_path: Path) -> None:
         read(path, "tsv")
 
 
-def test_the_name_or_an_option_says_what_to_write(tmp_path: Path) -> None:
+def test_the_file_name_or_an_option_selects_the_format(tmp_path: Path) -> None:
     assert format_for(Path("a.csv"), None) == "csv"
     assert format_for(Path("a.csv"), "pensieve") == "pensieve"
     with pytest.raises(UsageError, match=r"a\.txt: the name does not say which format"):
@@ -284,7 +284,7 @@ def test_the_stream_of_numbers_is_pinned() -> None:
     assert abs((np.abs(normal) < 1).mean() - 0.6827) < 0.01
 
 
-def test_square_traces() -> None:
+def test_square_traces_alternate_between_two_rates() -> None:
     trace = models.square(2, 10, 10 * NS_PER_S, 0.3, 25 * NS_PER_S)
     assert (trace.time_ns // NS_PER_S).tolist() == [0, 3, 10, 13, 20, 23]
     assert trace.rate_bps.tolist() == [10, 2] * 3
@@ -294,7 +294,7 @@ def test_square_traces() -> None:
             models.square(2, 10, 10, duty, 100)
 
 
-def test_models_refuse_what_makes_no_trace() -> None:
+def test_trace_models_refuse_impossible_parameters() -> None:
     with pytest.raises(UsageError, match="not one packet of 1500 bytes passes"):
         models.constant(1000, NS_PER_S)
     with pytest.raises(UsageError, match="make the trace shorter or slower"):
@@ -303,7 +303,7 @@ def test_models_refuse_what_makes_no_trace() -> None:
         models.constant(10**11, NS_PER_MS // 10)
 
 
-def test_statistics_by_hand() -> None:
+def test_statistics_of_traces_match_hand_computed_ones() -> None:
     # 10 opportunities at once every 200 ms.
     found = measure(_opportunities(*[200] * 10))
     assert found.mean_bps == 600_000

@@ -39,7 +39,7 @@ def unpacked(content: bytes, target: Path, code: int = 0) -> tuple[int, str]:
         return unpack(process, target, lambda: None)
 
 
-def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:
+def test_a_fetched_folder_is_complete_or_refused(tmp_path: Path) -> None:
     good = archive(("logs/flow-1.log", b"hello", ""), ("side.json", b"{}", ""))
     assert unpacked(good, tmp_path / "good") == (0, "")
     assert (tmp_path / "good/logs/flow-1.log").read_bytes() == b"hello"
@@ -48,7 +48,7 @@ def test_a_fetched_folder_is_whole_or_told(tmp_path: Path) -> None:
     assert unpacked(b"", tmp_path / "nothing")[0] != 0
 
 
-def test_what_is_no_archive_is_told_also_of_programs_of_root(
+def test_output_that_is_not_an_archive_is_reported_also_for_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object) -> None:
@@ -73,7 +73,9 @@ def test_fetching_needs_no_newer_python(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "member", [("../outside", b"x", ""), ("/tmp/outside", b"x", ""), ("link", b"", "/etc/passwd")], ids=str
 )
-def test_what_another_host_sends_stays_in_its_folder(tmp_path: Path, member: tuple[str, bytes, str]) -> None:
+def test_files_sent_by_another_host_stay_in_their_folder(
+    tmp_path: Path, member: tuple[str, bytes, str]
+) -> None:
     code, _ = unpacked(archive(member), tmp_path / "in")
     found = [path for path in tmp_path.rglob("*") if path.name in ("outside", "link")]
     assert code != 0 or all(path.is_relative_to(tmp_path / "in") and not path.is_symlink() for path in found)

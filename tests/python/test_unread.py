@@ -53,9 +53,7 @@ def test_equal_kinds_are_summed_and_nothing_is_said_of_none() -> None:
     assert describe_unread([]) == describe_unread([Unread("comments", 0)]) == []
 
 
-def test_the_json_of_an_import_counts_what_was_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_json_of_an_import_counts_unread_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iperf3, "read", lambda files, scheme: [a_run(FRAGMENTS)])
     (tmp_path / "a.json").write_text("{}")
     arguments = ["import", "iperf3", str(tmp_path / "a.json"), "-o", str(tmp_path / "c"), "--no-report"]

@@ -153,7 +153,7 @@ def test_delays_two_packets_apart_are_equal() -> None:
     assert compare("reno", "linux:reno", ours, theirs, STRICT).delay == 0.0
 
 
-def test_nothing_in_common_is_no_agreement() -> None:
+def test_envelopes_without_overlap_have_conformance_0() -> None:
     with pytest.raises(ValueError, match="no path in common"):
         compare("reno", "linux:reno", _measured(_OURS), [Measured("z", 1.0, 1.0)], STRICT)
 
@@ -251,7 +251,7 @@ def test_spoiled_runs_are_repeated_and_never_used(
     assert emulate.gather([cell], {}, tmp_path) is None, "not run yet"
 
 
-def test_what_is_too_much_for_the_machine_is_run_in_halves() -> None:
+def test_rates_beyond_the_machine_are_halved() -> None:
     (cell,) = emulate.cells_of_run("reno", _PLACES, 5, 1)
     entries = {cell.cell.id: _entry(cell, "invalid")}
     first, second = cell.parts(entries)
@@ -269,7 +269,7 @@ _PAIR = pairs.Pair("reno", "linux:reno", STRICT)
 _AGREE = compare("reno", "linux:reno", _measured(_OURS), _measured(_KERNEL), STRICT)
 
 
-def test_verified_is_what_passed_everything_there_is() -> None:
+def test_verified_requires_every_applicable_check() -> None:
     done = {("reno", "linux:reno"): _AGREE}
     assert verdict.verdict("reno", [_GOOD], [_PAIR], done, {})["status"] == "verified"
     assert verdict.verdict("foo", [_GOOD], [_PAIR], done, {})["status"] == "verified"
@@ -321,7 +321,7 @@ def test_programs_of_others_load_the_machine_less() -> None:
     assert len(grid.groups(places, "quic-cubic")) == 1
 
 
-def test_cells_are_known_by_what_they_are() -> None:
+def test_cells_are_identified_by_their_content() -> None:
     text = SimulatedPath("ledbat++", 40, 1).text()
     assert cell_of(text) == cell_of(text)
     assert re.fullmatch(r"ledbatpp-[0-9a-f]{12}", cell_of(text).id)

@@ -70,7 +70,7 @@ def test_everything_is_written(outcome: Outcome, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "verification.json").read_text())["format"] == status.FORMAT
 
 
-def test_programs_of_others_have_a_section_of_their_own(outcome: Outcome, tmp_path: Path) -> None:
+def test_external_programs_have_a_separate_section(outcome: Outcome, tmp_path: Path) -> None:
     (one,) = outcome.comparisons
     other = replace(one, scheme="quic-cubic", reference="quinn:cubic")
     write(replace(outcome, others=[other]), tmp_path, update=False)

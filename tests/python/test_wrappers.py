@@ -102,7 +102,7 @@ def test_a_changed_wrapper_is_another_scheme(folder: Path) -> None:
         ("\x7fELF", []),
     ],
 )
-def test_first_lines(first_line: str, words: list[str]) -> None:
+def test_interpreters_follow_from_first_lines(first_line: str, words: list[str]) -> None:
     assert wrapper.interpreter_of(f"{first_line}\nx\n".encode()) == words
 
 
