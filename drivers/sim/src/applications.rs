@@ -1,21 +1,69 @@
-//! Requests of applications, carried out in the world.
+//! Applications and their connections: requests are carried out by endpoints.
 
-use crate::endpoints::SimEndpoint;
-use crate::flow::{NONE, PendingTransfer, SimConnection};
-use crate::world::{Parts, World};
+use crate::endpoint::SimEndpoint;
+use crate::engine::Engine;
+use crate::flow::{FlowState, Flows, NONE, PendingTransfer, SimConnection};
 use narrows_cell::Machine;
 use narrows_record::TransferRow;
+use narrows_record::completions::Completions;
 use narrows_traffic::{Class, TrafficAction, TrafficEvent, Transfer};
-use narrows_transport::Sender;
 use narrows_units::Time;
 
-impl World {
+pub(crate) struct Applications {
+    pub(crate) flows: Flows,
+    /// Slots of ended ones are reused.
+    connections: Vec<SimConnection>,
+    free_connections: Vec<u32>,
+    /// Room for the requests of an application.
+    actions: Vec<TrafficAction>,
+}
+
+impl Applications {
+    pub(crate) fn new(flows: Flows) -> Self {
+        Applications {
+            flows,
+            connections: Vec::new(),
+            free_connections: Vec::new(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Indices of the current senders of a flow's data.
+    pub(crate) fn data_senders(&self, flow: &FlowState) -> impl Iterator<Item = usize> {
+        let connections = flow.connections.values().map(|&slot| {
+            let connection = &self.connections[slot as usize];
+            match flow.class {
+                Class::Pull => connection.down,
+                Class::Push | Class::Datagrams => connection.up,
+            }
+        });
+        let senders = flow.sender.into_iter().chain(connections);
+        senders.map(|index| index as usize)
+    }
+
+    /// The transfers that applications have begun, flow by flow: those that are not in the histograms, and the
+    /// histograms.
+    pub(crate) fn take_transfers(&mut self) -> (Vec<TransferRow>, Completions) {
+        let (mut rows, mut counted) = (Vec::new(), Completions::default());
+        for flow in &mut self.flows.all {
+            let (each, done) = flow.transfers.take();
+            rows.extend(each);
+            counted.join(done);
+        }
+        (rows, counted)
+    }
+
     /// Notifies the application of flow `index` and carries out its requests.
-    pub(crate) fn notify(&mut self, now: Time, index: usize, event: TrafficEvent) {
-        let part = Parts::application(index);
-        let flow = &mut self.flows[index];
+    pub(crate) fn notify(
+        &mut self,
+        now: Time,
+        index: usize,
+        event: TrafficEvent,
+        engine: &mut Engine,
+    ) {
+        let flow = &mut self.flows.all[index];
         if now >= flow.stop {
-            self.wakeups.set(part, Time::FAR);
+            engine.clock.wake_application(index, Time::FAR);
             return;
         }
         let mut actions = std::mem::take(&mut self.actions);
@@ -26,61 +74,61 @@ impl World {
         } else {
             Time::FAR
         };
-        self.wakeups.set(part, wakeup);
+        engine.clock.wake_application(index, wakeup);
         for action in actions.drain(..) {
-            self.flows[index].offered.note(&action);
-            self.perform(now, index, action);
+            self.flows.all[index].offered.note(&action);
+            self.perform(now, index, action, engine);
         }
         self.actions = actions;
     }
 
     /// Wakes the application of flow `index`.
-    pub(crate) fn wake_application(&mut self, now: Time, index: usize) {
-        let event = match self.flows[index].sender {
-            Some(sender) if self.endpoints[sender as usize].serial == 0 => {
-                self.identify(sender);
+    pub(crate) fn wake(&mut self, now: Time, index: usize, engine: &mut Engine) {
+        let event = match self.flows.all[index].sender {
+            Some(sender) if engine.endpoints[sender as usize].serial == 0 => {
+                engine.identify(sender);
                 TrafficEvent::Start
             }
             _ => TrafficEvent::Wakeup,
         };
-        self.notify(now, index, event);
+        self.notify(now, index, event, engine);
     }
 
-    fn perform(&mut self, now: Time, index: usize, action: TrafficAction) {
+    fn perform(&mut self, now: Time, index: usize, action: TrafficAction, engine: &mut Engine) {
         match action {
-            TrafficAction::Open { connection } => self.open(now, index, connection),
-            TrafficAction::Transfer(transfer) => self.begin(now, index, transfer),
+            TrafficAction::Open { connection } => self.open(now, index, connection, engine),
+            TrafficAction::Transfer(transfer) => self.begin(now, index, transfer, engine),
             TrafficAction::Grant { connection, bytes } => {
                 if let Some(up) = self.up(index, connection) {
-                    self.write(now, up, |sender| sender.write_seq().saturating_add(bytes));
+                    engine.write(now, up, |sender| sender.write_seq().saturating_add(bytes));
                 }
             }
             TrafficAction::Hold { connection } => {
                 if let Some(up) = self.up(index, connection)
-                    && let Machine::Sender(sender) = &mut self.endpoints[up as usize].machine
+                    && let Machine::Sender(sender) = &mut engine.endpoints[up as usize].machine
                 {
                     sender.set_write_seq(sender.snd_nxt());
                 }
             }
             TrafficAction::Close { connection } => {
-                if let Some(&slot) = self.flows[index].connections.get(&connection) {
+                if let Some(&slot) = self.flows.all[index].connections.get(&connection) {
                     let connection = &mut self.connections[slot as usize];
                     connection.closing = true;
                     for sender in [connection.up, connection.down] {
                         if sender != NONE {
-                            self.endpoints[sender as usize].closing = true;
+                            engine.endpoints[sender as usize].closing = true;
                         }
                     }
-                    self.retire_if_done(slot);
+                    self.retire_if_done(slot, engine);
                 }
             }
             TrafficAction::Datagram { size } => {
-                if let Some(sender) = self.flows[index].sender
+                if let Some(sender) = self.flows.all[index].sender
                     && let Machine::DatagramSource(source) =
-                        &mut self.endpoints[sender as usize].machine
+                        &mut engine.endpoints[sender as usize].machine
                 {
                     source.push(size);
-                    self.act(now, sender as usize);
+                    engine.act(now, sender as usize, &mut self.flows);
                 }
             }
         }
@@ -88,22 +136,11 @@ impl World {
 
     /// The sender of the client's stream of a connection.
     fn up(&self, flow: usize, connection: u32) -> Option<u32> {
-        let slot = self.flows[flow].connections.get(&connection)?;
+        let slot = self.flows.all[flow].connections.get(&connection)?;
         Some(self.connections[*slot as usize].up)
     }
 
-    /// Moves the end of a sender's stream as `end` specifies, and lets it react.
-    fn write(&mut self, now: Time, index: u32, end: impl FnOnce(&Sender) -> u64) {
-        let endpoint = &mut self.endpoints[index as usize];
-        if let Machine::Sender(sender) = &mut endpoint.machine {
-            let end = end(sender);
-            sender.set_write_seq(end);
-        }
-        endpoint.poked = true;
-        self.wakeups.set(self.parts.endpoint(index as usize), now);
-    }
-
-    fn open(&mut self, now: Time, index: usize, number: u32) {
+    fn open(&mut self, now: Time, index: usize, number: u32, engine: &mut Engine) {
         let connection = SimConnection {
             flow: index as u16,
             number,
@@ -121,46 +158,25 @@ impl World {
             self.connections.push(connection);
             (self.connections.len() - 1) as u32
         };
-        let flow = &mut self.flows[index];
+        let flow = &mut self.flows.all[index];
         flow.connections.insert(number, slot);
         flow.opened += 1;
-        self.connections[slot as usize].up = self.add_pair(now, slot, false);
+        self.connections[slot as usize].up = self.add_pair(now, slot, false, engine);
     }
 
-    fn add_pair(&mut self, now: Time, slot: u32, down: bool) -> u32 {
+    fn add_pair(&mut self, now: Time, slot: u32, down: bool, engine: &mut Engine) -> u32 {
         let connection = &self.connections[slot as usize];
-        let free = self.free_pairs.pop();
-        let index = free.unwrap_or(self.endpoints.len() as u32);
-        let mut pair = self.flows[usize::from(connection.flow)]
-            .connection_pair(index, connection.number, down, now)
+        let mut pair = self.flows.all[usize::from(connection.flow)]
+            .connection_pair(engine.next_pair(), connection.number, down, now)
             .expect("the parameters of the scheme were accepted at the start");
         for endpoint in &mut pair {
             endpoint.connection = slot;
         }
-        if free.is_some() {
-            for (place, endpoint) in (index as usize..).zip(pair) {
-                self.endpoints[place] = endpoint;
-            }
-        } else {
-            self.endpoints.extend(pair);
-            let parts = self.parts.endpoint(self.endpoints.len());
-            self.wakeups.grow(parts);
-        }
-        self.identify(index);
-        index
+        engine.add_pair(pair)
     }
 
-    /// Assigns a serial number to a pair.
-    pub(crate) fn identify(&mut self, sender: u32) {
-        self.serials += 1;
-        for endpoint in &mut self.endpoints[sender as usize..][..2] {
-            endpoint.serial = self.serials;
-            endpoint.packet.set_serial(self.serials);
-        }
-    }
-
-    fn begin(&mut self, now: Time, index: usize, transfer: Transfer) {
-        let flow = &mut self.flows[index];
+    fn begin(&mut self, now: Time, index: usize, transfer: Transfer, engine: &mut Engine) {
+        let flow = &mut self.flows.all[index];
         let Some(&slot) = flow.connections.get(&transfer.connection) else {
             return;
         };
@@ -190,12 +206,12 @@ impl World {
             answered: false,
         });
         let (up, end) = (connection.up, connection.up_end);
-        self.write(now, up, |_| end);
-        self.await_next(slot);
+        engine.write(now, up, |_| end);
+        self.await_next(slot, engine);
     }
 
     /// Sets the next position in the streams of a connection that is waited for.
-    fn await_next(&mut self, slot: u32) {
+    fn await_next(&mut self, slot: u32, engine: &mut Engine) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE {
             return;
@@ -207,20 +223,20 @@ impl World {
             up.map_or(u64::MAX, |transfer| transfer.up_end),
             down.map_or(u64::MAX, |transfer| transfer.down_end),
         );
-        self.endpoints[connection.up as usize + 1].awaited = up;
+        engine.endpoints[connection.up as usize + 1].awaited = up;
         if connection.down != NONE {
-            self.endpoints[connection.down as usize + 1].awaited = down;
+            engine.endpoints[connection.down as usize + 1].awaited = down;
         }
     }
 
     /// The receiver at `receiver` has received the position that its connection waits for.
     #[cold]
-    pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize) {
+    pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize, engine: &mut Engine) {
         let SimEndpoint {
             serial, connection, ..
-        } = self.endpoints[receiver];
+        } = engine.endpoints[receiver];
         let slot = connection;
-        let arrived = self.endpoints[receiver].rcv_nxt();
+        let arrived = engine.endpoints[receiver].rcv_nxt();
         let is_up = self.connections[slot as usize].up as usize + 1 == receiver;
         let index = usize::from(self.connections[slot as usize].flow);
         loop {
@@ -238,11 +254,11 @@ impl World {
             let pending = connection.pending[position];
             if is_up && pending.transfer.down > 0 {
                 connection.pending[position].answered = true;
-                self.answer(now, slot, pending.down_end);
+                self.answer(now, slot, pending.down_end, engine);
                 continue;
             }
             connection.pending.remove(position);
-            self.flows[index].transfers.end(pending.row, now);
+            self.flows.all[index].transfers.end(pending.row, now);
             if !is_up {
                 let Transfer {
                     connection,
@@ -256,38 +272,39 @@ impl World {
                         connection,
                         transfer,
                     },
+                    engine,
                 );
                 // The application may have closed the connection and opened another in its place.
-                if self.endpoints[receiver].serial != serial {
+                if engine.endpoints[receiver].serial != serial {
                     return;
                 }
             }
         }
-        self.await_next(slot);
-        self.retire_if_done(slot);
+        self.await_next(slot, engine);
+        self.retire_if_done(slot, engine);
     }
 
     /// The server sends all data up to `end`.
-    fn answer(&mut self, now: Time, slot: u32, end: u64) {
+    fn answer(&mut self, now: Time, slot: u32, end: u64, engine: &mut Engine) {
         if self.connections[slot as usize].down == NONE {
-            let down = self.add_pair(now, slot, true);
+            let down = self.add_pair(now, slot, true, engine);
             let connection = &mut self.connections[slot as usize];
             connection.down = down;
-            self.endpoints[down as usize].closing = connection.closing;
+            engine.endpoints[down as usize].closing = connection.closing;
         }
         let down = self.connections[slot as usize].down;
-        self.write(now, down, |_| end);
+        engine.write(now, down, |_| end);
     }
 
     /// Ends a closing connection if all its data are delivered and acknowledged.
-    pub(crate) fn retire_if_done(&mut self, slot: u32) {
+    pub(crate) fn retire_if_done(&mut self, slot: u32, engine: &mut Engine) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE || !connection.closing || !connection.pending.is_empty() {
             return;
         }
         let senders = [connection.up, connection.down];
         let senders = senders.into_iter().filter(|&sender| sender != NONE);
-        let complete = |index: u32| match &self.endpoints[index as usize].machine {
+        let complete = |index: u32| match &engine.endpoints[index as usize].machine {
             Machine::Sender(sender) => sender.is_complete(),
             _ => true,
         };
@@ -296,19 +313,15 @@ impl World {
         }
         let (index, number) = (usize::from(connection.flow), connection.number);
         for sender in senders {
-            for place in [sender as usize, sender as usize + 1] {
-                let endpoint = &mut self.endpoints[place];
+            for endpoint in &engine.endpoints[sender as usize..][..2] {
                 if endpoint.is_data {
-                    endpoint.machine.count(&mut self.flows[index].past);
+                    endpoint.machine.count(&mut self.flows.all[index].past);
                 }
-                // Packets still in flight no longer belong to a pair.
-                endpoint.serial = 0;
-                self.wakeups.set(self.parts.endpoint(place), Time::FAR);
             }
-            self.free_pairs.push(sender);
+            engine.retire_pair(sender);
         }
         self.connections[slot as usize].up = NONE;
-        self.flows[index].connections.remove(&number);
+        self.flows.all[index].connections.remove(&number);
         self.free_connections.push(slot);
     }
 }

@@ -124,7 +124,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
             return Err(CellFailure::Memory(limits.memory));
         }
         // A cell with a growing rate is stopped before it exceeds the limits by much.
-        let since = world.transit.log.entered() - entered;
+        let since = world.engine.transit.log.entered() - entered;
         entered += since;
         let next = if since > PACKETS {
             step.scale(1, 2)
@@ -136,20 +136,24 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
     world.finish();
     take_chunks(&mut world, &mut chunks);
     let unknown = cell.unknown_rates();
-    let capacity =
-        narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
-    let (transfers, counted) = world.take_transfers();
+    let capacity = narrows_cell::capacity_rows(
+        &world.engine.transit.network,
+        cell.duration,
+        cell.bin,
+        &unknown,
+    );
+    let (transfers, counted) = world.applications.take_transfers();
     let rows = RecordRows {
-        packets: matches!(world.transit.log, Log::Packets(_)).then_some(chunks),
-        states: std::mem::take(&mut world.states),
-        traces: std::mem::take(&mut world.traces),
-        queues: std::mem::take(&mut world.queues),
+        packets: matches!(world.engine.transit.log, Log::Packets(_)).then_some(chunks),
+        states: std::mem::take(&mut world.samples.states),
+        traces: std::mem::take(&mut world.samples.traces),
+        queues: std::mem::take(&mut world.samples.queues),
         transfers,
         counted,
         frames: world.frames(),
         capacity,
     };
-    let bins = match &world.transit.log {
+    let bins = match &world.engine.transit.log {
         Log::Bins(log) => Some(log),
         Log::Packets(_) => None,
     };
@@ -158,7 +162,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
 }
 
 fn take_chunks(world: &mut World, chunks: &mut Vec<Chunk>) {
-    if let Log::Packets(log) = &mut world.transit.log {
+    if let Log::Packets(log) = &mut world.engine.transit.log {
         chunks.extend(std::iter::from_fn(|| log.take()));
     }
 }
@@ -172,15 +176,21 @@ const SAMPLE: u64 = 250;
 
 /// The memory of a cell, estimated from the parts that grow: packets, samples and transfers.
 fn memory_bytes(world: &World) -> u64 {
-    let left = match &world.transit.log {
+    let left = match &world.engine.transit.log {
         Log::Packets(log) => log.entered(),
         Log::Bins(_) => 0,
     };
-    let stages = world.transit.network.stages();
+    let stages = world.engine.transit.network.stages();
     let held: u64 = stages
         .map(|stage| u64::from(stage.element.held().packets))
         .sum();
-    let transfers: usize = world.flows.iter().map(|flow| flow.transfers.held()).sum();
-    let samples = world.states.len() + world.traces.len() + world.queues.len() + transfers;
+    let transfers: usize = world
+        .applications
+        .flows
+        .all
+        .iter()
+        .map(|flow| flow.transfers.held())
+        .sum();
+    let samples = world.samples.len() + transfers;
     left * LEFT + held * UNDER_WAY + samples as u64 * SAMPLE
 }

@@ -7,7 +7,7 @@
 //! A flow of a real-time scheme or of datagrams has no connections but one pair for its whole duration. Real-time
 //! endpoints stop sending when it stops; packets in flight then still arrive and count.
 
-use crate::endpoints::SimEndpoint;
+use crate::endpoint::SimEndpoint;
 use crate::packet::{Label, SimPacket};
 use crate::transfers::Transfers;
 use narrows_cc::Scheme;
@@ -209,6 +209,37 @@ impl FlowState {
                 stop: if is_ack { Time::FAR } else { self.stop },
             }
         })
+    }
+}
+
+/// The flows of a cell, in its order.
+pub(crate) struct Flows {
+    pub(crate) all: Vec<FlowState>,
+    /// By flow number: index into `all`.
+    index: Vec<u16>,
+}
+
+impl Flows {
+    pub(crate) fn new(all: Vec<FlowState>) -> Self {
+        let mut index = Vec::new();
+        for (position, flow) in all.iter().enumerate() {
+            let number = usize::from(flow.number);
+            index.resize(index.len().max(number + 1), u16::MAX);
+            index[number] = position as u16;
+        }
+        Flows { all, index }
+    }
+
+    /// Index of the flow that a packet belongs to.
+    #[inline]
+    pub(crate) fn index(&self, packet: SimPacket) -> usize {
+        usize::from(self.index[usize::from(packet.flow())])
+    }
+
+    /// The flow that a packet belongs to.
+    pub(crate) fn owner(&mut self, packet: SimPacket) -> &mut FlowState {
+        let index = self.index(packet);
+        &mut self.all[index]
     }
 }
 

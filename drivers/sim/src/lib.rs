@@ -13,11 +13,14 @@
 
 mod applications;
 mod batch;
-mod endpoints;
+mod clock;
+mod endpoint;
+mod engine;
 mod flow;
 mod packet;
 mod payloads;
 mod run;
+mod samples;
 mod scheduling_noise;
 mod submission;
 mod transfers;
@@ -25,7 +28,8 @@ mod transit;
 mod world;
 
 pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};
+pub use engine::RunTotals;
 pub use narrows_units::Wakeups;
 pub use run::{SimError, run, run_in_memory};
 pub use submission::submission;
-pub use world::{RunTotals, World};
+pub use world::World;

@@ -1,10 +1,16 @@
 //! A packet in the simulator.
 
-use crate::endpoints::EndpointId;
 use narrows_net::{Direction, Packet};
 use narrows_record::Entered;
 use narrows_units::Ecn;
 use std::num::NonZeroU64;
+
+/// An endpoint by its slot, and its serial number among those that had this slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndpointId {
+    pub(crate) index: u32,
+    pub(crate) serial: u32,
+}
 
 /// A packet in the simulator: `Copy`, and as small as possible, because it is copied from element to element. Its
 /// content is in a slot.

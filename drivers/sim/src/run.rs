@@ -39,7 +39,7 @@ pub fn run(
 ) -> Result<RunDocument, SimError> {
     let mut world = World::new(cell)?;
     let folder = RecordFolder::create(out)?;
-    let mut packets = match world.transit.log {
+    let mut packets = match world.engine.transit.log {
         Log::Packets(_) => Some(folder.packets()?),
         Log::Bins(_) => None,
     };
@@ -61,15 +61,19 @@ pub fn run(
             .finish()
             .map_err(|error| folder.packets_error(error))?;
     }
-    if let Log::Bins(log) = &world.transit.log {
+    if let Log::Bins(log) = &world.engine.transit.log {
         folder.bins(log)?;
     }
-    let (transfers, counted) = world.take_transfers();
+    let (transfers, counted) = world.applications.take_transfers();
     folder.transfers(cell, transfers, counted)?;
     folder.frames(&world.frames())?;
     let unknown = cell.unknown_rates();
-    let capacity =
-        narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
+    let capacity = narrows_cell::capacity_rows(
+        &world.engine.transit.network,
+        cell.duration,
+        cell.bin,
+        &unknown,
+    );
     folder.capacity(capacity)?;
     let mut document = describe(cell, &world);
     // Its memory is now available to the verifier.
@@ -88,7 +92,7 @@ pub fn run_in_memory(cell: &Cell) -> Result<(World, RunDocument), CellError> {
     while now < cell.duration {
         now = (now + STEP).min(cell.duration);
         world.run_until(now);
-        if let Log::Packets(log) = &mut world.transit.log {
+        if let Log::Packets(log) = &mut world.engine.transit.log {
             while let Some(chunk) = log.take() {
                 log.recycle(chunk);
             }
@@ -105,8 +109,12 @@ fn drain(
     samples: &mut SampleFiles<'_>,
     folder: &RecordFolder,
 ) -> Result<(), FolderError> {
-    samples.drain(&mut world.states, &mut world.traces, &mut world.queues)?;
-    match (&mut world.transit.log, packets) {
+    samples.drain(
+        &mut world.samples.states,
+        &mut world.samples.traces,
+        &mut world.samples.queues,
+    )?;
+    match (&mut world.engine.transit.log, packets) {
         (Log::Packets(log), Some(file)) => {
             file.drain(log).map_err(|error| folder.packets_error(error))
         }
@@ -117,12 +125,12 @@ fn drain(
 pub(crate) fn describe(cell: &Cell, world: &World) -> RunDocument {
     let mut document = RunDocument::new(cell.json.clone(), "simulate", versions());
     document.elements = narrows_cell::element_counters(
-        &world.transit.network,
+        &world.engine.transit.network,
         cell.duration,
         &cell.replaced_rates(),
     );
     let mut silent = Vec::new();
-    for (flow, state) in cell.flows.iter().zip(&world.flows) {
+    for (flow, state) in cell.flows.iter().zip(&world.applications.flows.all) {
         let mut summary = narrows_cell::described(flow);
         let totals = world.counters(state);
         if let Some(report) = world.datagrams(state) {

@@ -16,19 +16,18 @@
 //!
 //! Sources of datagrams without a scheme and applications keep their times: they receive nothing.
 
-use crate::endpoints::EndpointId;
-use crate::packet::SimPacket;
-use crate::world::World;
+use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::flow::Flows;
+use crate::packet::{EndpointId, SimPacket};
 use narrows_cell::{Cell, Noise};
 use narrows_net::Packet;
 use narrows_traffic::Class;
 use narrows_units::{Span, Stream, Time};
 use std::collections::VecDeque;
 
-/// The processes of all hosts with delays, by flow and end.
-pub(crate) struct DelayedProcesses {
-    pub(crate) processes: Vec<Option<DelayedProcess>>,
-}
+/// The processes of all hosts with delays, by flow and end; empty if no host has any.
+pub(crate) struct DelayedProcesses(Vec<Option<DelayedProcess>>);
 
 /// One end of a flow on a host with delays.
 pub(crate) struct DelayedProcess {
@@ -59,11 +58,25 @@ impl DelayedProcess {
             WakeCause::Timer => self.noise.timers.sample(&mut self.stream),
         }
     }
+
+    /// Reads one batch from its socket.
+    fn read(&mut self, engine: &mut Engine, flows: &mut Flows) {
+        for _ in 0..self.noise.batch {
+            let Some((at, packet)) = self.socket.pop_front() else {
+                return;
+            };
+            // Times never decrease; datagrams beyond a batch are seen when the next one is read.
+            if let Some(id) = engine.receive(at.max(self.latest), packet, flows)
+                && !self.due.contains(&id)
+            {
+                self.due.push(id);
+            }
+        }
+    }
 }
 
 impl DelayedProcesses {
-    /// The delayed ends of all flows of `cell`; `None` if no host has delays.
-    pub(crate) fn new(cell: &Cell) -> Option<Box<Self>> {
+    pub(crate) fn new(cell: &Cell) -> Self {
         let process = |flow: &narrows_cell::Flow, end: usize| {
             let host = [flow.from, flow.to][end];
             let noise = cell.hosts[usize::from(host)].noise()?;
@@ -78,42 +91,59 @@ impl DelayedProcesses {
             })
         };
         let ends = cell.flows.iter().flat_map(|flow| [(flow, 0), (flow, 1)]);
-        let processes: Vec<_> = ends.map(|(flow, end)| process(flow, end)).collect();
-        let any = processes.iter().any(Option::is_some);
-        any.then(|| Box::new(DelayedProcesses { processes }))
+        let mut processes: Vec<_> = ends.map(|(flow, end)| process(flow, end)).collect();
+        if processes.iter().all(Option::is_none) {
+            processes.clear();
+        }
+        DelayedProcesses(processes)
     }
-}
 
-impl World {
-    /// Puts a packet that has arrived into the socket of a delayed process; returns whether there is one.
+    /// Number of processes, on time or not; 0 if none can be late.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts a packet that has arrived into the socket of a delayed process; returns whether one exists.
     #[cold]
-    pub(crate) fn deliver_to_socket(&mut self, at: Time, packet: SimPacket) -> bool {
-        let index = usize::from(self.index[usize::from(packet.flow())]);
-        let flow = &self.flows[index];
+    pub(crate) fn deliver(
+        &mut self,
+        at: Time,
+        packet: SimPacket,
+        flows: &Flows,
+        clock: &mut Clock,
+    ) -> bool {
+        let index = flows.index(packet);
+        let flow = &flows.all[index];
         if flow.class == Class::Datagrams {
             return false;
         }
         let end = usize::from(packet.route() == flow.routes[0]);
         let arrive = |state: &mut DelayedProcess| state.socket.push_back((at, packet));
-        self.make_ready(at, 2 * index + end, WakeCause::Arrival, arrive)
+        self.make_ready(at, 2 * index + end, WakeCause::Arrival, clock, arrive)
     }
 
     /// Records that an endpoint is due, if its process is delayed; returns whether it is.
     #[cold]
-    pub(crate) fn wait_for_processor(&mut self, now: Time, index: usize) -> bool {
-        let endpoint = &self.endpoints[index];
+    pub(crate) fn wait(&mut self, now: Time, index: usize, engine: &mut Engine) -> bool {
+        let endpoint = &engine.endpoints[index];
         let id = EndpointId {
             index: index as u32,
             serial: endpoint.serial,
         };
         let process = endpoint.process as usize;
-        let waits = self.make_ready(now, process, WakeCause::Timer, |state| {
+        let clock = &mut engine.clock;
+        let waits = self.make_ready(now, process, WakeCause::Timer, clock, |state| {
             if !state.due.contains(&id) {
                 state.due.push(id);
             }
         });
         if waits {
-            self.wakeups.set(self.parts.endpoint(index), Time::FAR);
+            clock.wake_endpoint(index, Time::FAR);
         }
         waits
     }
@@ -124,76 +154,61 @@ impl World {
         now: Time,
         process: usize,
         cause: WakeCause,
+        clock: &mut Clock,
         note: impl FnOnce(&mut DelayedProcess),
     ) -> bool {
-        let late = self.delayed_processes.as_mut();
-        let Some(state) = late.and_then(|late| late.processes[process].as_mut()) else {
+        let Some(state) = &mut self.0[process] else {
             return false;
         };
         note(state);
         if !state.ready {
             state.ready = true;
             let at = now + state.delay(cause);
-            self.wakeups.set(self.parts.process(process), at);
+            clock.wake_process(process, at);
         }
         true
     }
 
-    /// Reads a batch, then lets all endpoints act that have work to do.
-    pub(crate) fn run_process(&mut self, now: Time, process: usize) {
-        self.wakeups.set(self.parts.process(process), Time::FAR);
-        let Some(mut state) = self.take_process(process) else {
+    /// Lets a process read a batch; returns the endpoints that have work to do.
+    pub(crate) fn begin(
+        &mut self,
+        process: usize,
+        engine: &mut Engine,
+        flows: &mut Flows,
+    ) -> Vec<EndpointId> {
+        engine.clock.wake_process(process, Time::FAR);
+        let Some(state) = &mut self.0[process] else {
+            return Vec::new();
+        };
+        state.read(engine, flows);
+        std::mem::take(&mut state.due)
+    }
+
+    /// Ends the turn of a process, whose endpoints `due` have acted.
+    pub(crate) fn end(
+        &mut self,
+        now: Time,
+        process: usize,
+        mut due: Vec<EndpointId>,
+        clock: &mut Clock,
+    ) {
+        let Some(state) = &mut self.0[process] else {
             return;
         };
-        self.read(&mut state);
-        let mut due = std::mem::take(&mut state.due);
-        for &id in &due {
-            if self.exists(id) {
-                self.respond(now, id.index as usize);
-            }
-        }
         due.clear();
         state.due = due;
         state.latest = now;
         state.ready = !state.socket.is_empty();
         if state.ready {
-            self.wakeups.set(self.parts.process(process), now);
-        }
-        if let Some(late) = &mut self.delayed_processes {
-            late.processes[process] = Some(state);
-        }
-    }
-
-    fn take_process(&mut self, process: usize) -> Option<DelayedProcess> {
-        self.delayed_processes.as_mut()?.processes[process].take()
-    }
-
-    /// Reads one batch from a socket.
-    fn read(&mut self, state: &mut DelayedProcess) {
-        for _ in 0..state.noise.batch {
-            let Some((at, packet)) = state.socket.pop_front() else {
-                return;
-            };
-            // Times never decrease; datagrams beyond a batch are seen when the next one is read.
-            if let Some(id) = self.on_packet(at.max(state.latest), packet)
-                && !state.due.contains(&id)
-            {
-                state.due.push(id);
-            }
+            clock.wake_process(process, now);
         }
     }
 
     /// At the end of the run all arrivals count, read or not.
-    pub(crate) fn read_the_rest(&mut self) {
-        let count = self
-            .delayed_processes
-            .as_ref()
-            .map_or(0, |late| late.processes.len());
-        for process in 0..count {
-            if let Some(mut state) = self.take_process(process) {
-                while !state.socket.is_empty() {
-                    self.read(&mut state);
-                }
+    pub(crate) fn read_the_rest(&mut self, engine: &mut Engine, flows: &mut Flows) {
+        for state in self.0.iter_mut().flatten() {
+            while !state.socket.is_empty() {
+                state.read(engine, flows);
             }
         }
     }
