@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Maximum number of delays kept with the record; more would make `run.json` unwieldy.
-pub(crate) const MAX_MOVED: usize = 100_000;
 /// Opportunities of mahimahi are at whole milliseconds of its clock.
 const TICK_NS: u64 = 1_000_000;
 

@@ -9,10 +9,12 @@
 //! [`Shifts`] and reported to readers of the record. The logged values are kept with the record.
 
 use crate::link::{NO_PACKET, OneDirection};
-use crate::origin::MAX_MOVED;
 use narrows_record::log::{CHUNK_ROWS, Chunk, NO_WORD, NOT_ARRIVED};
 use narrows_record::{CapacityRow, Direction, ElementCounters, Fate};
 use std::collections::BTreeMap;
+
+/// Maximum number of delays kept with the record; more would make `run.json` unwieldy.
+const MAX_MOVED: usize = 100_000;
 
 /// Kind of the single element of each direction: a path about which nothing else is known.
 pub(crate) const KIND: &str = "path";

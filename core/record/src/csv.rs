@@ -4,10 +4,11 @@
 //! fields. Spreadsheets interpret a word that begins with `=`, `+`, `-` or `@` as a formula, so such a word is prefixed
 //! with an apostrophe.
 
-use crate::read::{Record, TableReader};
+use crate::read::Record;
 use crate::rows::Row;
 use crate::schema::PACKETS_FILE;
-use crate::write::{Column, packet_columns};
+use crate::table::{Column, TableReader};
+use crate::write::packet_columns;
 use crate::{Content, RecordError};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};

@@ -25,6 +25,7 @@ mod run;
 mod schema;
 pub mod series;
 mod steps;
+mod table;
 mod token_bucket;
 pub mod verify;
 pub mod write;

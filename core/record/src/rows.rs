@@ -3,9 +3,7 @@
 //! A kind of row is declared once, with `rows!` in `schema.rs`, which generates the struct, the columns of its file, a
 //! writer to which rows are pushed one by one, and a reader. The type of a field determines how its column is stored.
 
-use crate::read::{TableReader, whole};
-use crate::schema::Direction;
-use crate::write::{Coding, Column, TableWriter};
+use crate::table::{Coding, Column, TableReader, TableWriter, whole};
 use crate::{Content, RecordError};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array,
@@ -13,6 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 use bytes::Bytes;
+use narrows_units::Direction;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -336,7 +335,7 @@ macro_rules! rows {
         impl $crate::rows::Row for $row {
             const FILE: &'static str = $file;
 
-            fn columns() -> Vec<$crate::write::Column> {
+            fn columns() -> Vec<$crate::table::Column> {
                 vec![$($crate::rows::column::<$kind>(stringify!($field))),*]
             }
 
@@ -346,7 +345,7 @@ macro_rules! rows {
 
             fn decode(
                 batch: &arrow_array::RecordBatch,
-                columns: &[$crate::write::Column],
+                columns: &[$crate::table::Column],
                 rows: &mut Vec<Self>,
             ) -> Result<(), $crate::RecordError> {
                 let mut index = 0..;

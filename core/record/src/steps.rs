@@ -4,8 +4,9 @@
 //! core's parsers read the same data as text, which is also written here.
 
 use crate::RecordError;
-use crate::read::{TableReader, damage_error, guarded, whole};
-use crate::write::{Coding, Column, TableWriter, column};
+use crate::table::{
+    Coding, Column, TableReader, TableWriter, column, damage_error, guarded, whole,
+};
 use arrow_array::{Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::DataType;
 use bytes::Bytes;

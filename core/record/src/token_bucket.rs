@@ -10,7 +10,6 @@ use crate::RecordError;
 use crate::cell::{Cell, CellElement, CellFraming};
 use crate::link_passes::LinkPass;
 use crate::log::Chunk;
-use crate::metrics::mean_wire_bytes;
 use crate::read::{PacketReader, Record, read_bins};
 use crate::schema::{BinRow, Direction};
 use serde_json::Value;
@@ -188,7 +187,7 @@ impl History<'_> {
     fn bin(&mut self, row: &BinRow) {
         let bin_ns = self.bin_ns;
         self.each_bucket((row.flow, row.direction), |pass, framing, bins| {
-            let bits = mean_wire_bytes(framing, row.arrived_bytes, row.arrived_packets) * 8.0;
+            let bits = framing.mean_wire_bytes(row.arrived_bytes, row.arrived_packets) * 8.0;
             let earlier = |time: u64| time.saturating_sub(pass.behind_ns);
             let first = earlier(row.first_arrival_ns.unwrap_or(row.bin_ns));
             let end = earlier(row.bin_ns.saturating_add(bin_ns)).max(first + 1);

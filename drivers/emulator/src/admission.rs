@@ -1,6 +1,6 @@
 //! Admission of frames: whether and when a frame of a host enters the network, and its flow and route.
 
-use super::core::CoreConfig;
+use super::config::{CoreConfig, FlowEntry, Forwarding};
 use super::frame::{self, Header, Kind};
 use super::handle::Handle;
 use super::hooks::Transit;
@@ -9,41 +9,6 @@ use narrows_cell::{Role, addressing};
 use narrows_net::{Direction, Network};
 use narrows_units::Time;
 use std::collections::BTreeMap;
-
-/// The rule by which the destination of a packet is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forwarding {
-    /// By its address, which is that of a host of the run.
-    ByAddress,
-    /// Frames that enter at one of two ports leave at the other, regardless of their destination.
-    Across,
-}
-
-/// Properties of a flow that admission uses.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowEntry {
-    /// The host that sends the data.
-    pub from: u16,
-    /// The recorded direction of the data.
-    pub direction: Direction,
-    /// When the flow stops.
-    pub stop: Time,
-    /// True if our transport carries it.
-    pub native: bool,
-    /// Its private hosts, if any.
-    pub own: Option<OwnHosts>,
-}
-
-/// Private hosts of a single flow: every packet between them belongs to the flow.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnHosts {
-    /// Their ports, behind those of the network's hosts: of the host that sends the data, and of the other.
-    pub ports: [u16; 2],
-    /// The hosts of the network that they replace.
-    pub places: [u16; 2],
-    /// When the flow starts.
-    pub start: Time,
-}
 
 /// The relation of a private host to a flow. Several flows may share one.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@
 //! All decisions are made here in model time, so that a script can replace the machine's clock in tests. The thread
 //! around it only reads rings, sends due frames and sleeps.
 
-use super::admission::{Admission, Admitted, FlowEntry, Forwarding, OwnHosts};
+use super::admission::{Admission, Admitted};
+use super::config::{CoreConfig, FlowEntry, Forwarding, OwnHosts};
 use super::frame;
 use super::handle::{ACK, BACKWARD, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
@@ -16,25 +17,6 @@ use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-/// Construction arguments of a core, in addition to its network.
-#[derive(Debug)]
-pub struct CoreConfig {
-    /// By flow number; 0 is not a flow.
-    pub flows: Vec<Option<FlowEntry>>,
-    /// The log of the packets.
-    pub log: Log,
-    /// Time between samples of queues; zero disables sampling.
-    pub sample: Span,
-    /// When the run ends.
-    pub end: Time,
-    /// The rule by which packets are forwarded.
-    pub forwarding: Forwarding,
-    /// Width of bins, and the bottlenecks whose rate over time does not follow from the cell.
-    pub unknown_rates: (Span, Vec<String>),
-    /// Bottlenecks whose server the timeline replaces.
-    pub replaced_rates: Vec<String>,
-}
 
 /// The network of a run together with its recorded data.
 pub struct Core<H = ()> {

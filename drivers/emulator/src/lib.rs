@@ -3,6 +3,7 @@
 
 mod admission;
 mod clock;
+mod config;
 #[cfg(test)]
 mod conformance;
 mod control;
@@ -21,9 +22,9 @@ mod tests;
 mod thread;
 mod writer;
 
-pub use self::core::{Core, CoreConfig};
-pub use admission::{FlowEntry, Forwarding, OwnHosts};
+pub use self::core::Core;
 pub use clock::Clock;
+pub use config::{CoreConfig, FlowEntry, Forwarding, OwnHosts};
 pub use control::Control;
 pub use handle::Handle;
 pub use hooks::{Hooks, Injection, Transit};

@@ -8,6 +8,7 @@ pub mod batched_udp;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;
+mod files;
 pub mod limits;
 pub mod mmsg;
 pub mod netlink;

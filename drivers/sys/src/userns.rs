@@ -1,9 +1,10 @@
 //! User namespaces: one in which the user stays the same, and children that start in prepared namespaces.
 
+use super::files::write_file;
 use super::netns::NetNs;
 use super::{privileges, unshare};
-use rustix::fs::{Mode, OFlags, fchmod};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::fs::OFlags;
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
 };
@@ -123,21 +124,5 @@ impl NamespaceEntry {
             let _ = mount_bind(cover.source.as_c_str(), cover.target.as_c_str());
         }
         Ok(unmount(WORKSHOP, UnmountFlags::DETACH)?)
-    }
-}
-
-/// Writes a file with plain system calls: nothing is allocated, so it may be done after `fork`. A new one is readable
-/// for all users.
-pub(super) fn write_file(path: &CStr, flags: OFlags, content: &[u8]) -> io::Result<()> {
-    let mode = Mode::from_raw_mode(0o644);
-    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)?;
-    if flags.contains(OFlags::CREATE) {
-        // Independent of the umask of this process.
-        fchmod(&file, mode)?;
-    }
-    if rustix::io::write(&file, content)? == content.len() {
-        Ok(())
-    } else {
-        Err(Errno::NOSPC.into())
     }
 }

@@ -17,6 +17,7 @@ mod datagrams;
 mod one_end;
 mod pairs;
 mod ranges;
+mod rows;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,8 @@ pub use capture_side::Side;
 pub use clock::Clock;
 pub use connection_split::{Connection, Endpoint};
 pub use one_end::{OneEnd, one_end};
-pub use pairs::{Matched, Rows, match_ends};
+pub use pairs::{Matched, match_ends};
+pub use rows::Rows;
 
 use crate::pcapng::{Capture, Packet, Unread};
 use std::collections::BTreeMap;

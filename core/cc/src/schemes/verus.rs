@@ -38,7 +38,7 @@ mod profile;
 mod tests;
 
 use self::flights::VerusFlights;
-use self::profile::DelayProfile as DelayProfile;
+use self::profile::{DelayProfile, smooth};
 use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme, SendEvent, Setup,
@@ -87,8 +87,6 @@ params! {
     }
 }
 
-/// Weight of the past in smoothed delays.
-const MEMORY: f64 = 0.875;
 /// Weight of the past in the largest delay of epochs.
 const EPOCH_MEMORY: f64 = 0.2;
 /// Differences of delays up to this many ms are ignored.
@@ -155,11 +153,6 @@ fn packets(window: f64, in_flight: u64, smoothed: f64, epoch: f64) -> f64 {
     } else {
         (window - in_flight).max(0.0)
     }
-}
-
-/// `past` and `x`, smoothed.
-fn smooth(past: f64, x: f64) -> f64 {
-    MEMORY * past + (1.0 - MEMORY) * x
 }
 
 impl Verus {

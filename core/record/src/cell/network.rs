@@ -312,6 +312,14 @@ impl CellFraming {
             bytes
         }
     }
+
+    /// Bytes of packets on the wire, each taken to be of mean size.
+    pub(crate) fn mean_wire_bytes(self, bytes: u64, packets: u64) -> f64 {
+        if self == CellFraming::default() || packets == 0 {
+            return bytes as f64;
+        }
+        self.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64
+    }
 }
 
 impl CellQueueLimit {

@@ -4,7 +4,7 @@
 //! count as a whole, by the time of arrival; packets that were dropped behind the bottleneck are not counted, because
 //! bins do not say where a packet was dropped.
 
-use super::traffic::count_second;
+use super::seconds::count_second;
 use crate::cell::{Cell, CellElement, CellFraming};
 use crate::link_passes::LinkPass;
 use crate::log::Chunk;
@@ -125,7 +125,7 @@ impl<'a> Links<'a> {
         let key = (row.flow, row.direction);
         for (link, _) in Self::way(&mut self.ways, self.cell, &self.elements, key) {
             let framing = self.framing[*link];
-            let wire = mean_wire_bytes(framing, row.arrived_bytes, row.arrived_packets) as u64;
+            let wire = framing.mean_wire_bytes(row.arrived_bytes, row.arrived_packets) as u64;
             let totals = &mut self.totals[*link];
             totals.add_carried((first, last), row.arrived_bytes, wire);
             count_second(&mut totals.seconds, row.bin_ns, self.shared, wire);
@@ -159,12 +159,4 @@ impl LinkTraffic {
             Some(span) => Ok(span),
         }
     }
-}
-
-/// Bytes of packets on the wire, each taken to be of mean size.
-pub(crate) fn mean_wire_bytes(framing: CellFraming, bytes: u64, packets: u64) -> f64 {
-    if framing == CellFraming::default() || packets == 0 {
-        return bytes as f64;
-    }
-    framing.wire_bytes(bytes.div_ceil(packets)) as f64 * packets as f64
 }

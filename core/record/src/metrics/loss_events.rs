@@ -8,7 +8,7 @@
 //! of the longest round trip among the flows under test at that time: the slowest flow may take this long to react to
 //! the same congestion. Events are compared at the element that dropped, not at the senders.
 
-use super::subject::StatesOfFlow;
+use super::subject::{Congestion, StatesOfFlow};
 use super::{DroppedPacket, FlowTraffic, Measured, Metric, Subject};
 
 /// Registry entries.
@@ -78,15 +78,6 @@ fn count(subject: &Subject<'_>) -> Measured {
         sum += events(subject, flow, states)?.len();
     }
     Ok(sum as f64)
-}
-
-/// Statistics of the congestion events of a run over the flows under test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Congestion {
-    /// Number of events.
-    events: usize,
-    /// Number of events in which each flow, by its index among those under test, lost packets.
-    hits: Vec<usize>,
 }
 
 /// The congestion events while all flows under test run. They are the same for every subject of a record, and finding

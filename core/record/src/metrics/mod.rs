@@ -61,13 +61,13 @@ metrics!(
 mod distribution;
 mod links;
 mod rtt_samples;
+mod seconds;
 pub mod states;
 mod subject;
 mod traffic;
 
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
-pub(crate) use links::mean_wire_bytes;
 pub use rtt_samples::RttSamples;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
 pub use traffic::{DroppedPacket, FlowTraffic, RecordTraffic};

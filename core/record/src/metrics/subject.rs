@@ -2,7 +2,6 @@
 
 use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
-use super::loss_events::Congestion;
 use super::rtt_samples::RttSamples;
 use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
@@ -42,6 +41,15 @@ pub struct StatesOfFlow {
     pub rtts: RttSamples,
     /// Time and bytes acknowledged so far, of the first and the last sample that is measured.
     pub delivered: Option<((u64, u64), (u64, u64))>,
+}
+
+/// Statistics of the congestion events of a run over the flows under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Congestion {
+    /// Number of events.
+    pub(super) events: usize,
+    /// Number of events in which each flow, by its index among those under test, lost packets.
+    pub(super) hits: Vec<usize>,
 }
 
 /// The frames of video of one flow.

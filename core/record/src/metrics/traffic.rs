@@ -2,6 +2,7 @@
 
 use super::distribution::DelayDistribution;
 use super::links::{LinkTraffic, Links};
+use super::seconds::count_second;
 use crate::cell::{Cell, table_size};
 use crate::histogram::HistogramBucket;
 use crate::log::{Chunk, NOT_ARRIVED};
@@ -9,9 +10,6 @@ use crate::read::{PacketReader, Record, read_bins, read_delays};
 use crate::schema::{BinRow, DELAYS_FILE, DelayRow, Direction, Fate, PACKETS_FILE};
 use crate::{Content, RecordError, schema::BINS_FILE};
 use std::collections::BTreeMap;
-
-/// A second, the unit of time scales.
-pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// The packets of one flow that travelled in the direction of its data.
 #[derive(Clone, Debug, Default)]
@@ -92,18 +90,6 @@ impl FlowTraffic {
     fn arrived(&mut self, first: u64, last: u64) {
         let (low, high) = self.arrivals_ns.unwrap_or((first, last));
         self.arrivals_ns = Some((low.min(first), high.max(last)));
-    }
-}
-
-/// Counts bytes of `time` if that is within the whole seconds of the span.
-pub(super) fn count_second(seconds: &mut Vec<u64>, time: u64, (from, to): (u64, u64), bytes: u64) {
-    let whole = from + to.saturating_sub(from) / SECOND * SECOND;
-    if (from..whole).contains(&time) {
-        let index = ((time - from) / SECOND) as usize;
-        if seconds.len() <= index {
-            seconds.resize(index + 1, 0);
-        }
-        seconds[index] += bytes;
     }
 }
 

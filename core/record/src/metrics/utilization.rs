@@ -1,6 +1,5 @@
 //! Utilization of the bottleneck.
 
-use super::links::mean_wire_bytes;
 use super::{Better, Measured, Metric, Scope, Subject};
 
 /// Registry entry.
@@ -29,7 +28,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
     let mut carried = 0.0;
     for &(element, _) in &capacity {
         let (bytes, packets) = subject.through(element);
-        carried += mean_wire_bytes(element.framing(), bytes, packets);
+        carried += element.framing().mean_wire_bytes(bytes, packets);
     }
     let capacity: f64 = capacity.iter().map(|(_, bps)| bps).sum();
     Ok(carried * 8e9 / (last - first) as f64 / capacity)

@@ -4,16 +4,12 @@
 //! bytes are.
 
 mod packets;
-mod panics;
-mod table;
 
 pub use crate::schema::{
     read_bins, read_capacity, read_completions, read_delays, read_frames, read_queues, read_states,
     read_traces, read_transfers,
 };
 pub use packets::PacketReader;
-pub(crate) use panics::guarded;
-pub(crate) use table::{TableReader, damage_error, whole};
 
 use crate::cell::Cell;
 use crate::log::Chunk;

@@ -1,9 +1,9 @@
 //! Reads `packets.parquet`.
 
-use super::table::{TableReader, damage_error, whole};
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::schema::{Direction, Fate, PACKETS_FILE};
-use crate::write::{Column, packet_columns};
+use crate::table::{Column, TableReader, damage_error, whole};
+use crate::write::packet_columns;
 use crate::{Content, RecordError};
 use arrow_array::types::Int32Type;
 use arrow_array::{

@@ -1,7 +1,7 @@
 //! Packets and bytes are conserved: by each element, between elements, and between the elements'
 //! counters and the packets themselves.
 
-use super::record_data::{NO_LANE, Packets};
+use super::packets::{NO_LANE, Packets};
 use super::{CheckOutcome, Evidence, VerifierCheck};
 use crate::run::ElementCounters;
 use crate::schema::{BinRow, Fate};

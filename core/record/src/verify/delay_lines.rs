@@ -10,7 +10,7 @@
 //! dropped, at least `limit` packets must have been in the line.
 
 use super::layout::StageNature;
-use super::record_data::Packets;
+use super::packets::Packets;
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {

@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use super::layout::Layout;
-use super::record_data::Packets;
+use super::packets::Packets;
 use super::timeline::{Stamps, access_table};
 use crate::schema::Fate;
 

@@ -1,6 +1,6 @@
 //! The columns of each packet agree with its fate.
 
-use super::record_data::{CORRUPTED, NO_ELEMENT, STRANGER};
+use super::packets::{CORRUPTED, NO_ELEMENT, STRANGER};
 use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 use crate::log::NOT_ARRIVED;
 use crate::schema::Fate;

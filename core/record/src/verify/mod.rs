@@ -47,12 +47,14 @@ checks!(
 
 mod element_times;
 mod layout;
+mod packets;
 mod record_data;
 mod timeline;
 
 use crate::read::Record;
 use crate::run;
-use record_data::{Evidence, Packets};
+use packets::Packets;
+use record_data::Evidence;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Display;

@@ -10,7 +10,7 @@
 //! or different links, the order among them follows from the times alone.
 
 use super::layout::{Layout, Server, StageNature};
-use super::record_data::{NO_LANE, Packets};
+use super::packets::{NO_LANE, Packets};
 use crate::cell::{Cell, RateLaw, table_size};
 use crate::schema::Fate;
 use std::collections::BTreeMap;

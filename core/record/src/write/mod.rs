@@ -4,12 +4,10 @@
 //! bytes, so that simulated records can be compared byte by byte.
 
 mod packets;
-mod table;
 
 pub use packets::PacketFile;
 
+pub use crate::table::Column;
 pub(crate) use packets::columns as packet_columns;
-pub use table::Column;
-pub(crate) use table::{Coding, TableWriter, column};
 
 pub use crate::rows::{Row, RowFile};

@@ -1,8 +1,8 @@
 //! `packets.parquet`.
 
-use super::table::{Coding, Column, TableWriter, added, column, optional};
 use crate::RecordError;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED, PacketLog};
+use crate::table::{Coding, Column, TableWriter, added, column, optional};
 use arrow_array::types::UInt16Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array,

@@ -3,6 +3,7 @@
 
 use super::clock::TunnelClock;
 use super::engine::{Engine, EngineBuffers, EngineCounters};
+use super::files::unfinished;
 use super::logs::{self, Logs};
 use super::plan::TunnelPlan;
 use super::program_flows::ProgramFlows;
@@ -385,7 +386,7 @@ impl TunnelEnd {
         }
         let folder = self.plan.folder;
         for name in [report::FILE, logs::SENT, logs::ARRIVED] {
-            let _ = fs::remove_file(report::unfinished(&folder, name));
+            let _ = fs::remove_file(unfinished(&folder, name));
         }
         let _ = fs::remove_dir(folder);
     }

@@ -3,8 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::files::unfinished;
 use super::logs::{ARRIVED, SENT, file_name};
-use super::report::{FILE, FORMAT, unfinished};
+use super::report::{FILE, FORMAT};
 use narrows_cell::RunError;
 use narrows_cell::judgement::ProgramTraffic;
 use narrows_tunnel::log::{LogError, LogKind, TunnelLogRow, decode};

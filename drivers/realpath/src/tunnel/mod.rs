@@ -16,6 +16,7 @@
 mod clock;
 mod end;
 mod engine;
+mod files;
 mod folder;
 mod join;
 mod logs;
@@ -26,6 +27,7 @@ mod report;
 
 pub(crate) use clock::TunnelClock;
 pub(crate) use end::{BoundEnd, EndObserver, EndView, OBSERVER_KEYS, TunnelEnd};
+pub(crate) use files::save;
 pub(crate) use folder::EndFolder;
 pub(crate) use join::direction;
 pub use join::join;
@@ -35,7 +37,6 @@ use narrows_sys::poll::Signals;
 pub(crate) use plan::check_folder;
 pub use plan::{ClockShift, TunnelPlan};
 use program::ProgramObserver;
-pub(crate) use report::save;
 use serde_json::Value;
 use std::os::fd::BorrowedFd;
 

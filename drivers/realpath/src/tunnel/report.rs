@@ -1,6 +1,7 @@
 //! Reports of one end: events while it runs, and `tunnel.json` at the end.
 
 use super::engine::{Engine, EngineCounters};
+use super::files::{save, unfinished};
 use super::plan::TunnelPlan;
 use narrows_cell::{Context, RunError};
 use narrows_netns::WireCounters;
@@ -15,7 +16,6 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 /// Format of `tunnel.json`.
 pub(super) const FORMAT: &str = "narrows/tunnel-end/1";
@@ -67,11 +67,6 @@ fn refusal_counts(counts: &PeerCounts) -> Map<String, Value> {
     let one =
         |&refusal: &DatagramRefusal| (refusal.word().to_owned(), counts.refused(refusal).into());
     DatagramRefusal::ALL.iter().map(one).collect()
-}
-
-/// The temporary name of a file while it is written.
-pub(super) fn unfinished(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.part"))
 }
 
 /// Writes the initially known facts about an end, which identify the logs of a killed agent. The file has the temporary
@@ -172,13 +167,4 @@ pub(super) fn write(
     }
     save(&plan.folder, FILE, &format!("{document:#}\n"))?;
     Ok(document)
-}
-
-/// Writes a file under a temporary name and renames it.
-pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<(), RunError> {
-    let path = folder.join(name);
-    let unfinished = unfinished(folder, name);
-    fs::write(&unfinished, text)
-        .and_then(|()| fs::rename(&unfinished, &path))
-        .at(&path)
 }

@@ -9,6 +9,13 @@ const POINTS_PER_NODE: usize = 15;
 const NODES: usize = 5;
 /// Until a curve exists, a delay beyond all measured ones is lowered in steps of this, in ms.
 const STEP: f64 = 2.0;
+/// Weight of the past in smoothed delays.
+const MEMORY: f64 = 0.875;
+
+/// `past` and `x`, smoothed.
+pub(super) fn smooth(past: f64, x: f64) -> f64 {
+    MEMORY * past + (1.0 - MEMORY) * x
+}
 
 /// Delays in ms by window in packets.
 #[derive(Debug)]
@@ -53,7 +60,7 @@ impl DelayProfile {
             self.seen.resize(index + 1, -1.0);
         }
         let past = self.seen[index];
-        self.seen[index] = if past < 0.0 { delay } else { super::smooth(past, delay) };
+        self.seen[index] = if past < 0.0 { delay } else { smooth(past, delay) };
     }
 
     /// The delay measured with `window`.

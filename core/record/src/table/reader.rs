@@ -1,9 +1,9 @@
 //! A parquet file being read: whole, of the right schema, in batches.
 
-use super::panics::guarded;
+use super::Column;
+use super::panics::{damage_error, guarded};
 use crate::RecordError;
 use crate::checksum;
-use crate::write::Column;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
@@ -80,13 +80,6 @@ impl TableReader {
         }
         Ok(batch)
     }
-}
-
-pub(crate) fn damage_error(file: &str, detail: &str) -> RecordError {
-    RecordError::data(
-        file,
-        format!("the file is damaged or not complete ({detail})"),
-    )
 }
 
 fn open(

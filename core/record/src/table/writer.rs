@@ -1,9 +1,10 @@
 //! A parquet file of one schema: encodings, compression and checksum in one place.
 
+use super::{Coding, Column};
 use crate::RecordError;
 use crate::checksum::{self, Summing};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -17,58 +18,6 @@ use std::sync::Arc;
 const GROUP_ROWS: usize = 1 << 20;
 /// Rows per page.
 const PAGE_ROWS: usize = 1 << 16;
-
-/// Encoding of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding {
-    /// DELTA_BINARY_PACKED: counters and times.
-    Delta,
-    /// Dictionary: few distinct values.
-    Words,
-    /// Plain values: floating point.
-    Plain,
-}
-
-/// One column of a schema.
-pub struct Column {
-    pub(crate) name: &'static str,
-    pub(crate) kind: DataType,
-    pub(crate) nullable: bool,
-    pub(crate) coding: Coding,
-    /// True if files of the first release lack it, so that readers must not require it. Such
-    /// columns come last.
-    pub(crate) added: bool,
-}
-
-/// A column without nulls.
-pub(crate) fn column(name: &'static str, kind: DataType, coding: Coding) -> Column {
-    Column {
-        name,
-        kind,
-        nullable: false,
-        coding,
-        added: false,
-    }
-}
-
-/// A column that may hold nulls.
-pub(crate) fn optional(name: &'static str, kind: DataType, coding: Coding) -> Column {
-    Column {
-        name,
-        kind,
-        nullable: true,
-        coding,
-        added: false,
-    }
-}
-
-/// A column that may hold nulls and that files of the first release do not have.
-pub(crate) fn added(name: &'static str, kind: DataType, coding: Coding) -> Column {
-    Column {
-        added: true,
-        ..optional(name, kind, coding)
-    }
-}
 
 /// A parquet file being written.
 pub(crate) struct TableWriter<W: Write + Send> {

@@ -1,7 +1,6 @@
 //! Decoders of foreign formats may have bugs: a file that makes one panic is treated as damaged; it neither ends the
 //! program nor prints a message that only the decoder's authors understand.
 
-use super::table::damage_error;
 use crate::RecordError;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -9,6 +8,14 @@ use std::sync::Once;
 
 thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The error of a file that is not what its writer has written.
+pub(crate) fn damage_error(file: &str, detail: &str) -> RecordError {
+    RecordError::data(
+        file,
+        format!("the file is damaged or not complete ({detail})"),
+    )
 }
 
 /// Runs a decoder; a panic becomes the error of a damaged `file` and is not printed.

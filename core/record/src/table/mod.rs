@@ -1,0 +1,63 @@
+//! Columnar files of one schema: their columns, a reader and a writer.
+
+mod panics;
+mod reader;
+mod writer;
+
+pub(crate) use panics::{damage_error, guarded};
+pub(crate) use reader::{TableReader, whole};
+pub(crate) use writer::TableWriter;
+
+use arrow_schema::DataType;
+
+/// Encoding of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// DELTA_BINARY_PACKED: counters and times.
+    Delta,
+    /// Dictionary: few distinct values.
+    Words,
+    /// Plain values: floating point.
+    Plain,
+}
+
+/// One column of a schema.
+pub struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: DataType,
+    pub(crate) nullable: bool,
+    pub(crate) coding: Coding,
+    /// True if files of the first release lack it, so that readers must not require it. Such
+    /// columns come last.
+    pub(crate) added: bool,
+}
+
+/// A column without nulls.
+pub(crate) fn column(name: &'static str, kind: DataType, coding: Coding) -> Column {
+    Column {
+        name,
+        kind,
+        nullable: false,
+        coding,
+        added: false,
+    }
+}
+
+/// A column that may hold nulls.
+pub(crate) fn optional(name: &'static str, kind: DataType, coding: Coding) -> Column {
+    Column {
+        name,
+        kind,
+        nullable: true,
+        coding,
+        added: false,
+    }
+}
+
+/// A column that may hold nulls and that files of the first release do not have.
+pub(crate) fn added(name: &'static str, kind: DataType, coding: Coding) -> Column {
+    Column {
+        added: true,
+        ..optional(name, kind, coding)
+    }
+}
