@@ -4,6 +4,13 @@
 use crate::DropReason;
 use serde_json::{Map, Value};
 
+/// Minimum share of random loss that limits the data in flight. Before its first loss a slow start sends 1 / share packets
+/// on average, and as many are in flight.
+pub const MIN_LOSS: f64 = 1e-4;
+
+/// Parameters of an element.
+pub type State = Map<String, Value>;
+
 /// Effects of a link element on packets.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkEffects {
@@ -17,6 +24,30 @@ pub struct LinkEffects {
     pub copies: bool,
     /// True if it damages packets.
     pub corrupts: bool,
+    /// True if every packet takes time, so that a window cannot pass an unlimited number of times at one instant.
+    pub takes_time: bool,
+    /// How it limits the data that a sender without limits can have in flight, by its parameters.
+    pub limit: fn(&State) -> DataLimit,
+}
+
+/// Limit that a link element sets on data in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DataLimit {
+    /// None.
+    None,
+    /// Packets leave at a limited rate, in groups or one by one.
+    Rate,
+    /// Packets beyond a rate and a burst of this many bytes are dropped.
+    Excess(f64),
+    /// At most this many packets are inside; others are dropped.
+    Room(f64),
+    /// This share of packets is lost.
+    Loss(f64),
+}
+
+/// A number among parameters.
+pub(crate) fn number(state: &State, name: &str, default: f64) -> f64 {
+    state.get(name).and_then(Value::as_f64).unwrap_or(default)
 }
 
 /// Order of packets that an element keeps.
@@ -56,6 +87,8 @@ impl LinkEffects {
         drops: &[],
         copies: false,
         corrupts: false,
+        takes_time: false,
+        limit: |_| DataLimit::None,
     };
 
     /// Delays packets and has no other effect.
@@ -64,6 +97,19 @@ impl LinkEffects {
             delay,
             ..Self::NONE
         }
+    }
+
+    /// The same, for an element in which every packet takes time.
+    pub const fn taking_time(self) -> Self {
+        LinkEffects {
+            takes_time: true,
+            ..self
+        }
+    }
+
+    /// The same, with a limit on the data in flight.
+    pub const fn limiting(self, limit: fn(&State) -> DataLimit) -> Self {
+        LinkEffects { limit, ..self }
     }
 
     /// Drops packets for these reasons and does not affect the others.

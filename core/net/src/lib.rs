@@ -46,7 +46,9 @@ pub mod trace;
 
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
-pub use declared_effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
+pub use declared_effects::{
+    DataLimit, DelayEffect, LinkEffects, MIN_LOSS, PacketOrder, QueueDrops, QueueEffects,
+};
 pub use fifo::Fifo;
 pub use network::{ElementView, Network, Plan};
 pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};

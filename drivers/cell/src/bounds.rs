@@ -20,6 +20,7 @@
 
 use crate::cell::Cell;
 use crate::flow::{Flow, SchemeRef};
+use narrows_net::{DataLimit, MIN_LOSS};
 use narrows_record::CellElement as Element;
 use narrows_traffic::Class;
 use narrows_units::Span;
@@ -29,10 +30,6 @@ use serde_json::{Map, Value};
 const MAX_BYTES: u64 = 1_000_000_000;
 /// Maximum rate in bit/s that counts as a bound: the maximum rate of links.
 const MAX_RATE: f64 = 1e13;
-/// Minimum share of random loss that counts as a bound. Before its first loss a slow start sends 1 / share packets on
-/// average, and as many are in flight.
-pub const MIN_LOSS: f64 = 1e-4;
-
 /// The bound of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
@@ -123,12 +120,14 @@ fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
 fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
     let minimum = |direction| path.propagation_ns(flow.flow, direction);
     let (there, back) = (flow.direction, flow.direction.reverse());
-    let delays = |element: &Element| match element.kind.as_str() {
-        "jitter" | "jittertrace" | "delaytrace" | "drift" | "delaysteps" | "delayticks"
-        | "bottleneck" => 1_000,
-        _ => 0,
+    let takes_time = |element: &&Element| match element.effects() {
+        Some(effects) => effects.takes_time,
+        None => element.is_bottleneck(),
     };
-    let way = |direction| path.elements(flow.flow, direction).map(delays).sum::<u64>();
+    let way = |direction| {
+        let slow = path.elements(flow.flow, direction).filter(takes_time);
+        1_000 * slow.count() as u64
+    };
     let sum = minimum(there).saturating_add(minimum(back));
     Span::from_ns(sum.max(way(there)).max(way(back)))
 }
@@ -166,72 +165,58 @@ fn states(path: &narrows_record::Cell, element: &Element) -> Vec<Map<String, Val
 
 fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Option<(u8, String)> {
     let name = element.label();
-    let states = states(path, element);
-    let number = |state: &Map<String, Value>, name: &str, default: f64| {
-        state.get(name).and_then(Value::as_f64).unwrap_or(default)
-    };
-    let loses = |share: &dyn Fn(&Map<String, Value>) -> f64| {
-        let minimum = states.iter().map(share).fold(1.0, f64::min);
-        let answers = match &flow.scheme {
-            SchemeRef::Native(scheme, _) => scheme.loss_based,
-            _ => true,
-        };
-        (answers && minimum >= MIN_LOSS)
-            .then(|| (2, format!("loss of {:.3} % at {name}", minimum * 100.0)))
-    };
-    match element.kind.as_str() {
-        narrows_record::REAL => Some((0, "the real path".into())),
-        "bottleneck" => {
-            let small = |state: &Map<String, Value>| {
-                let rate = state.get("rate").and_then(Value::as_object);
-                rate.is_none_or(|rate| {
-                    rate.get("peak").is_some_and(|peak| !peak.is_null())
-                        || number(rate, "burst", 0.0) <= MAX_BYTES as f64
-                })
-            };
-            let constant = element.params.get("rate").filter(|_| states.len() == 1);
-            let constant = constant.filter(|rate| rate["kind"] == "constant");
-            let rate = constant.and_then(|rate| rate["rate"].as_u64());
-            let rate = rate.map_or(String::new(), |bps| {
-                format!(" ({})", in_words(bps, "bit/s"))
-            });
-            states
-                .iter()
-                .all(small)
-                .then(|| (0, format!("link {name}{rate}")))
-        }
-        // Groups at fixed times amount to a rate.
-        "ackaggregation" => Some((0, format!("groups at {name}"))),
-        "policer" => states
-            .iter()
-            .all(|state| {
-                state.get("action").is_none_or(|action| action != "remark")
-                    && number(state, "burst", 0.0) <= MAX_BYTES as f64
-            })
-            .then(|| (1, format!("policer {name}"))),
-        "delay" => states
-            .iter()
-            .all(|state| {
-                let bytes = number(state, "limit", f64::INFINITY) * 1500.0;
-                bytes <= MAX_BYTES as f64 && number(state, "delay", 0.0) > 0.0
-            })
-            .then(|| (1, format!("the limit of {name}"))),
-        "loss" | "corrupt" => loses(&|state| number(state, "ratio", 0.0)),
-        "periodicloss" => loses(&|state| {
-            let late = number(state, "offset", 0.0) > 1.0 / MIN_LOSS;
-            if late {
-                0.0
-            } else {
-                1.0 / number(state, "every", 1e15).max(1.0)
-            }
-        }),
-        "gilbert" => loses(&|state| {
-            let (p, r) = (number(state, "p", 0.0), number(state, "r", 0.0));
-            let bad = if p + r > 0.0 { p / (p + r) } else { 0.0 };
-            bad * number(state, "bad", 1.0) + (1.0 - bad) * number(state, "good", 0.0)
-        }),
-        _ => None,
+    if element.kind == narrows_record::REAL {
+        return Some((0, "the real path".into()));
     }
+    let states = states(path, element);
+    let Some(effects) = element.effects() else {
+        return link(element, &states).map(|by| (0, by));
+    };
+    let limits: Vec<DataLimit> = states.iter().map(effects.limit).collect();
+    let all = |small: fn(&DataLimit) -> bool| limits.iter().all(small);
+    if all(|limit| *limit == DataLimit::Rate) {
+        return Some((0, format!("groups at {name}")));
+    }
+    if all(|limit| matches!(limit, DataLimit::Excess(burst) if *burst <= MAX_BYTES as f64)) {
+        return Some((1, format!("{} {name}", element.kind)));
+    }
+    if all(
+        |limit| matches!(limit, DataLimit::Room(packets) if packets * 1500.0 <= MAX_BYTES as f64),
+    ) {
+        return Some((1, format!("the limit of {name}")));
+    }
+    let share = |limit: &DataLimit| match limit {
+        DataLimit::Loss(share) => *share,
+        _ => 0.0,
+    };
+    let minimum = limits.iter().map(share).fold(1.0, f64::min);
+    let answers = match &flow.scheme {
+        SchemeRef::Native(scheme, _) => scheme.loss_based,
+        _ => true,
+    };
+    (answers && minimum >= MIN_LOSS)
+        .then(|| (2, format!("loss of {:.3} % at {name}", minimum * 100.0)))
+}
+
+/// The bound by a bottleneck, unless a huge bucket may pass at one instant.
+fn link(element: &Element, states: &[Map<String, Value>]) -> Option<String> {
+    let is_small = |state: &Map<String, Value>| {
+        let rate = state.get("rate").and_then(Value::as_object);
+        rate.is_none_or(|rate| {
+            let burst = rate.get("burst").and_then(Value::as_f64).unwrap_or(0.0);
+            rate.get("peak").is_some_and(|peak| !peak.is_null()) || burst <= MAX_BYTES as f64
+        })
+    };
+    if !element.is_bottleneck() || !states.iter().all(is_small) {
+        return None;
+    }
+    let constant = element.params.get("rate").filter(|_| states.len() == 1);
+    let constant = constant.filter(|rate| rate["kind"] == "constant");
+    let rate = constant.and_then(|rate| rate["rate"].as_u64());
+    let rate = rate.map_or(String::new(), |bps| {
+        format!(" ({})", in_words(bps, "bit/s"))
+    });
+    Some(format!("link {}{rate}", element.label()))
 }
 
 /// An amount for people: `12 Mbit/s`, `64 kB`.

@@ -23,7 +23,7 @@ mod results;
 mod silence;
 mod summary;
 
-pub use bounds::{Bound, MIN_LOSS, in_words};
+pub use bounds::{Bound, in_words};
 pub use cell::{Cell, CellError, RecordKind, replaced_rates};
 pub use check::check_scheme;
 pub use error::{Context, RunError};
@@ -34,6 +34,7 @@ pub use hosts::{Host, HostSettings};
 pub use machine::Machine;
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
 pub use memory::RecordRows;
+pub use narrows_net::MIN_LOSS;
 pub use noise::{Delays, NOISES, Noise};
 pub use outcome::{
     EndpointOutcome, OfferedLoad, Role, SentFrame, StateSample, TcpLimits, TransferReport,

@@ -1,26 +1,18 @@
 //! Turns measurements into the document and the smaller files of the record.
 
-use super::SupervisedRun;
-use super::sizing::Sizing;
+use super::supervision::SupervisedRun;
+use super::testbed::Testbed;
 use narrows_cell::judgement::{RunMeasurements, judge};
 use narrows_cell::{Cell, Flow, ProgramReports, RecordFolder, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
 use narrows_emulator::Report;
-use narrows_endpoints::bpf::Programs;
 use narrows_netns::host_info;
-use narrows_netns::{Host, Hosts, WireCounters};
+use narrows_netns::{Host, Hosts};
 use narrows_record::{Cpu, HostSettings, Lateness, Log, Process, Ring, RunDocument};
 use narrows_sys::cpu::CpuTicks;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// The wires and their counters before and after the run.
-pub(super) struct WireCounts<'a> {
-    pub(super) hosts: &'a Hosts,
-    pub(super) before: Vec<WireCounters>,
-    pub(super) after: Vec<WireCounters>,
-}
 
 /// The kernel's settings: those common to all hosts with the machine's facts, and all settings of
 /// each host under its name.
@@ -54,16 +46,13 @@ pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
 fn describe_wires(
     run: &mut RunDocument,
     report: &Report,
-    wires: &WireCounts,
+    testbed: &Testbed,
 ) -> Result<(u64, u64), RunError> {
     let (mut ring_drops, mut wire_losses) = (0, 0);
-    let counters = wires.before.iter().zip(&wires.after);
-    let ports = wires
-        .hosts
-        .hosts
-        .iter()
-        .zip(&report.rings)
-        .zip(&report.sent);
+    let hosts = &testbed.hosts;
+    let after = hosts.counters().could_not("read the wires' counters")?;
+    let counters = testbed.before.iter().zip(&after);
+    let ports = hosts.hosts.iter().zip(&report.rings).zip(&report.sent);
     for (((host, (_, ring)), &sent), (was, is)) in ports.zip(counters) {
         let statistics = ring.statistics();
         let (received, dropped) = statistics.could_not("read the counters of a ring")?;
@@ -84,24 +73,19 @@ fn describe_wires(
 }
 
 /// Fills in the document and writes the remaining files.
-#[allow(clippy::too_many_arguments)] // the one place where everything comes together
 pub(super) fn describe(
     run: &mut RunDocument,
-    cell: &Cell,
-    programs: Option<&Programs>,
-    sizing: &Sizing,
-    threads: usize,
+    testbed: &Testbed,
     report: Report,
     mut supervised: SupervisedRun,
     processes: Vec<(Process, Option<String>)>,
-    wires: &WireCounts,
-    folder: &RecordFolder,
 ) -> Result<(), RunError> {
-    let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
+    let (cell, folder, programs) = (testbed.cell, &testbed.folder, testbed.programs.as_ref());
+    let (ring_drops, wire_losses) = describe_wires(run, &report, testbed)?;
     let all = CpuTicks::sum(supervised.ticks.iter().copied());
     run.cpu = Some(Cpu {
         emulator_ratio: report.effort.work_ratio(cell.duration.ns()),
-        emulator_threads: Some(threads as u32),
+        emulator_threads: Some(testbed.threads as u32),
         busy_ratio: all.busy_ratio(),
         stolen_ratio: all.stolen_ratio(),
     });
@@ -110,7 +94,7 @@ pub(super) fn describe(
 
     let mut measured = RunMeasurements {
         duration_ns: cell.duration.ns(),
-        base_rtt_ns: sizing.base_rtt.ns(),
+        base_rtt_ns: testbed.sizing.base_rtt.ns(),
         lateness: report.latest.clone(),
         late_by_tenth_ns: report.late_by_tenth,
         effort: report.effort,

@@ -7,7 +7,7 @@
 //! 0` each packet takes a whole opportunity, however small it is. The queue in front is unlimited.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{DataLimit, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Time, params};
 
 /// Registry entry.
@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter).limiting(|_| DataLimit::Rate);
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(AckGroups::new(params)));
 

@@ -1,7 +1,8 @@
 //! Packets that arrive damaged.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::declared_effects::number;
+use crate::{DataLimit, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -20,7 +21,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects {
     corrupts: true,
-    ..LinkEffects::NONE
+    ..LinkEffects::NONE.limiting(|state| DataLimit::Loss(number(state, "ratio", 0.0)))
 };
 
 crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Corrupt {

@@ -5,7 +5,8 @@
 //! another one leaves can take its place.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::declared_effects::number;
+use crate::{DataLimit, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Registry entry.
@@ -19,7 +20,13 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Fixed);
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Fixed).limiting(|state| {
+    if number(state, "delay", 0.0) > 0.0 {
+        DataLimit::Room(number(state, "limit", f64::INFINITY))
+    } else {
+        DataLimit::None
+    }
+});
 
 params! {
     /// Parameters.

@@ -20,7 +20,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(least_ns));
+pub const EFFECTS: LinkEffects =
+    LinkEffects::delays(DelayEffect::Changing(least_ns)).taking_time();
 
 /// The minimum delay of any list of steps.
 fn least_ns(sets: &[&Map<String, Value>]) -> u64 {

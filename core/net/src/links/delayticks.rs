@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::FixedAndJitter);
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::FixedAndJitter).taking_time();
 
 params! {
     /// Parameters.

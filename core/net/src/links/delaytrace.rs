@@ -20,7 +20,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(|_| 0));
+pub const EFFECTS: LinkEffects =
+    LinkEffects::delays(DelayEffect::Changing(|_| 0)).taking_time();
 
 pub(super) const FILE: ParamSpec = ParamSpec::new(
     "file",

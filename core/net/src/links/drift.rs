@@ -20,7 +20,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(least_ns));
+pub const EFFECTS: LinkEffects =
+    LinkEffects::delays(DelayEffect::Changing(least_ns)).taking_time();
 
 /// The minimum of the oscillation; zero if the delay shrinks or changes.
 fn least_ns(sets: &[&Map<String, Value>]) -> u64 {

@@ -6,7 +6,8 @@
 
 use super::loss::RANDOM_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::declared_effects::number;
+use crate::{DataLimit, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Stream, Time, params};
 
 /// Registry entry.
@@ -24,7 +25,11 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]).limiting(|state| {
+    let (p, r) = (number(state, "p", 0.0), number(state, "r", 0.0));
+    let bad = if p + r > 0.0 { p / (p + r) } else { 0.0 };
+    DataLimit::Loss(bad * number(state, "bad", 1.0) + (1.0 - bad) * number(state, "good", 0.0))
+});
 
 crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Gilbert {
     params: GilbertParams::read(params),

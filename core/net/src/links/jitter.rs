@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter).taking_time();
 
 /// An hour: maximum of any draw.
 const MAX_DRAW_NS: f64 = 3.6e12;

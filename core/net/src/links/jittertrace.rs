@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter).taking_time();
 
 crate::registry::build!(dyn Element<P>: |params, setup| {
     let delays = DelayTrace::new(params, setup.files.clone())?;

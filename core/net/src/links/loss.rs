@@ -1,7 +1,8 @@
 //! Independent random loss.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
+use crate::declared_effects::number;
+use crate::{DataLimit, DropReason, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -18,7 +19,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS])
+    .limiting(|state| DataLimit::Loss(number(state, "ratio", 0.0)));
 
 /// Reason of random drops.
 pub const RANDOM_LOSS: DropReason = DropReason("random_loss");

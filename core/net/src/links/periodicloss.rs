@@ -1,7 +1,8 @@
 //! Deterministic loss: every n-th packet.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
+use crate::declared_effects::{MIN_LOSS, number};
+use crate::{DataLimit, DropReason, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Time, params};
 
 /// Registry entry.
@@ -16,7 +17,11 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]).limiting(|state| {
+    let late = number(state, "offset", 0.0) > 1.0 / MIN_LOSS;
+    let share = 1.0 / number(state, "every", 1e15).max(1.0);
+    DataLimit::Loss(if late { 0.0 } else { share })
+});
 
 /// Reason of drops that the configuration names.
 pub const PLANNED_LOSS: DropReason = DropReason("planned_loss");

@@ -6,8 +6,10 @@
 
 use crate::token_bucket::TokenBucket;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
+use crate::declared_effects::number;
+use crate::{DataLimit, DropReason, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Time, choice, params};
+use serde_json::Value;
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -24,7 +26,12 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Effects on packets.
-pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]);
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]).limiting(|state| {
+    match state.get("action").and_then(Value::as_str) {
+        Some("remark") => DataLimit::None,
+        _ => DataLimit::Excess(number(state, "burst", 0.0)),
+    }
+});
 
 /// Reason of drops by policers.
 pub const POLICED: DropReason = DropReason("policed");

@@ -1,0 +1,272 @@
+//! Hosts, wires and threads of one run: built, run and taken down.
+
+use super::RunContext;
+use super::describe::{describe, describe_hosts};
+use super::sizing::Sizing;
+use super::supervision::{SupervisedRun, Supervision};
+use narrows_cell::{Cell, Context, RecordFolder, RecordKind, RunError, element_names, versions};
+use narrows_emulator::{Control, Core, Emulator, Handle, Pool, Report, Wires, Writer, split};
+use narrows_endpoints::bpf::Programs;
+use narrows_endpoints::supervisor::{PRIORITY, check_kernel_schemes, mask, share_cpus};
+use narrows_net::Network;
+use narrows_netns::host_info;
+use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, WireCounters, enter_private_network};
+use narrows_record::RunDocument;
+use narrows_sys::netns::Privilege;
+use narrows_sys::privileges::{self, Need};
+use narrows_sys::ring::{self, RxRing, TxPort};
+use narrows_sys::{clock, cpu};
+use narrows_units::Span;
+use serde_json::json;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// The share of one thread of the emulator.
+type ThreadPart = (Network<Handle>, Wires);
+type EmulatorThread<'scope> = ScopedJoinHandle<'scope, Result<Report, RunError>>;
+
+pub(super) struct Testbed<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) sizing: Sizing,
+    pub(super) programs: Option<Programs>,
+    pub(super) folder: RecordFolder,
+    pub(super) hosts: Hosts,
+    /// Counters of the wires before the run.
+    pub(super) before: Vec<WireCounters>,
+    pub(super) control: Control,
+    /// Encodes the packets, if each is kept.
+    pub(super) writer: Option<Writer>,
+    pub(super) endpoint_cpus: Vec<usize>,
+    /// Number of threads of the emulator.
+    pub(super) threads: usize,
+    emulator_cpus: Vec<usize>,
+    privilege: Privilege,
+    elements: Vec<String>,
+    /// By thread of the emulator, until these start.
+    parts: Vec<ThreadPart>,
+}
+
+impl<'a> Testbed<'a> {
+    /// Builds everything that the run of `cell` needs, and the folder of its record at `out`.
+    ///
+    /// # Errors
+    /// Anything that is not available here, and errors of the kernel.
+    pub(super) fn build(
+        cell: &'a Cell,
+        out: &Path,
+        threads: Option<usize>,
+    ) -> Result<Self, RunError> {
+        let network: Network<Handle> = cell.network()?;
+        let mut plans = HostPlan::from_cell(cell, network.hosts());
+        plans.extend(HostPlan::for_programs(cell, &plans));
+        let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
+        let sizing = Sizing::new(cell, &network, mtu);
+        check_kernel_schemes(&cell.flows)?;
+        // Before entering namespaces: privileges held here do not apply inside.
+        let programs = Programs::load_for(cell, |_| true)?;
+        let folder = RecordFolder::create(out)?;
+        cpu::prefer_session(PRIORITY);
+        let privilege = enter_private_network()?;
+        let cpus = cpu::allowed_cpus().could_not("read the allowed processors")?;
+        let thread_of = split(cell, &network, threads.unwrap_or(cpus.len() / 2));
+        let threads = thread_of.iter().max().map_or(1, |last| last + 1);
+        let (emulator_cpus, endpoint_cpus) = share_cpus(threads)?;
+        let common = HostDefaults {
+            mtu: sizing.mtu,
+            buffer: sizing.tcp_buffer,
+            verify_checksums: sizing.damage,
+            receive_cpus: mask(&endpoint_cpus, &emulator_cpus),
+        };
+        let hosts = Hosts::build(&plans, common)?;
+        let before = hosts.counters().could_not("read the wires' counters")?;
+        let writer = match cell.record {
+            RecordKind::Packets => Some(Writer::start(&folder, threads)?),
+            RecordKind::Bins => None,
+        };
+        let control = Control::new(plans.len(), threads).could_not("prepare the emulator")?;
+        let part = |thread| {
+            let mut network: Network<Handle> = cell.network()?;
+            network.keep(|host| thread_of[usize::from(host)] == thread);
+            let wires = open_wires(&hosts, &sizing, |host| thread_of[host] == thread)?;
+            Ok((network, wires))
+        };
+        let parts = (0..threads).map(part).collect::<Result<_, RunError>>()?;
+        Ok(Testbed {
+            cell,
+            elements: element_names(&network),
+            sizing,
+            programs,
+            folder,
+            hosts,
+            before,
+            control,
+            writer,
+            endpoint_cpus,
+            threads,
+            emulator_cpus,
+            privilege,
+            parts,
+        })
+    }
+
+    /// Runs the cell to its end.
+    ///
+    /// # Errors
+    /// Anything that aborts the run.
+    pub(super) fn run(
+        &mut self,
+        context: &mut RunContext,
+    ) -> Result<(Report, SupervisedRun), RunError> {
+        let parts = std::mem::take(&mut self.parts);
+        let testbed = &*self;
+        std::thread::scope(|scope| {
+            let running = testbed.start_threads(scope, parts)?;
+            let ended = || running.iter().any(ScopedJoinHandle::is_finished);
+            let supervised = Supervision { testbed, context }.run(&ended);
+            if supervised.is_err() {
+                testbed.control.stop();
+            }
+            let report = join(running);
+            // The first error explains later ones.
+            let supervised = supervised.map_err(|error| match (&report, error) {
+                (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
+                (_, error) => error,
+            })?;
+            Ok((report?, supervised))
+        })
+    }
+
+    /// Starts the threads of the emulator, which wait for the start of the run.
+    fn start_threads<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        parts: Vec<ThreadPart>,
+    ) -> Result<Vec<EmulatorThread<'scope>>, RunError> {
+        let memory = (host_info::available_bytes() / 2) as usize / self.threads;
+        let uids = Arc::new(AtomicU64::new(0));
+        let start = |(thread, part)| {
+            let uids = uids.clone();
+            let emulate = move || self.emulate(thread, part, uids, memory);
+            let builder = std::thread::Builder::new().name("emulator".to_owned());
+            builder
+                .spawn_scoped(scope, emulate)
+                .could_not("start a thread")
+        };
+        let started: Result<Vec<_>, RunError> = parts.into_iter().enumerate().map(start).collect();
+        started.inspect_err(|_| self.control.stop())
+    }
+
+    /// One thread of the emulator.
+    fn emulate(
+        &self,
+        thread: usize,
+        (network, wires): ThreadPart,
+        uids: Arc<AtomicU64>,
+        memory: usize,
+    ) -> Result<Report, RunError> {
+        let cpu = self.emulator_cpus[thread % self.emulator_cpus.len()];
+        cpu::pin_to(&[cpu]).could_not("pin the emulator to a processor")?;
+        let pool = Pool::new(self.sizing.frames, self.sizing.largest_frame(), memory);
+        let mut core = Core::new(self.cell, network, pool);
+        if self.threads > 1 {
+            core.number_with(uids);
+        }
+        Writer::prepare(&mut core.log, &self.elements);
+        let mut emulator = Emulator::new(core, wires, self.writer.as_ref(), &self.control);
+        if self.threads > 1 {
+            emulator = emulator.beside_others(thread);
+        }
+        // Its packet sockets are open; frames of any content arrive through them.
+        privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
+        let duration = Span::from_ns(self.cell.duration.ns());
+        emulator.run(duration).could_not("emulate the network")
+    }
+
+    /// Ends the processes of the run and completes its record.
+    ///
+    /// # Errors
+    /// The error of a run that was aborted, or a record that cannot be written.
+    pub(super) fn finish(
+        mut self,
+        ran: Result<(Report, SupervisedRun), RunError>,
+    ) -> Result<RunDocument, RunError> {
+        let (report, mut supervised) = match (ran, self.writer.take()) {
+            (Ok(ran), writer) => {
+                if let Some(writer) = writer {
+                    writer.finish(&self.folder)?;
+                }
+                ran
+            }
+            // The error of the disk is why the run was aborted.
+            (Err(error), Some(writer)) if writer.has_failed() => {
+                return Err(writer.finish(&self.folder).err().unwrap_or(error));
+            }
+            (Err(error), _) => return Err(error),
+        };
+        let processes = supervised.supervisor.stop();
+        if self.programs.as_mut().is_some_and(|it| !it.finish()) {
+            return Err(RunError::Internal(
+                "the program that holds the BPF congestion controls ended during the run"
+                    .to_owned(),
+            ));
+        }
+        let mut run = RunDocument::new(self.cell.json.clone(), "emulate", versions());
+        describe_hosts(&mut run, &self.hosts);
+        run.other
+            .insert("privilege".to_owned(), json!(self.privilege.name()));
+        run.started_at = Some(host_info::wall_clock(supervised.start_ns));
+        run.ended_at = Some(host_info::wall_clock(clock::real_ns()));
+        describe(&mut run, &self, report, supervised, processes)?;
+        self.folder.complete(&mut run)?;
+        Ok(run)
+    }
+}
+
+/// Waits for the threads of the emulator, and merges their reports.
+fn join(threads: Vec<EmulatorThread>) -> Result<Report, RunError> {
+    let crashed = || RunError::Internal("the emulator's thread has crashed".to_owned());
+    let reports: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+    let mut joined: Option<Report> = None;
+    for report in reports {
+        let report = report.map_err(|_| crashed())??;
+        match &mut joined {
+            None => joined = Some(report),
+            Some(joined) => joined.join(report),
+        }
+    }
+    joined.ok_or_else(crashed)
+}
+
+/// The wires for a thread that takes the frames of the hosts that are `mine`.
+fn open_wires(
+    hosts: &Hosts,
+    sizing: &Sizing,
+    mine: impl Fn(usize) -> bool,
+) -> Result<Wires, RunError> {
+    let open = |(number, host): (usize, &Host)| -> io::Result<(Option<RxRing>, TxPort)> {
+        let ring = || RxRing::open(host.outer, sizing.ring, sizing.largest_frame());
+        let ring = mine(number).then(ring).transpose()?;
+        Ok((ring, TxPort::open(host.outer)?))
+    };
+    let all: io::Result<Vec<_>> = hosts.hosts.iter().enumerate().map(open).collect();
+    let split = |all: Vec<(Option<RxRing>, TxPort)>| {
+        let (rings, ports): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let rings = (0..).zip(rings);
+        let rings = rings
+            .filter_map(|(host, ring)| Some((host, ring?)))
+            .collect();
+        Wires { rings, ports }
+    };
+    all.map(split).map_err(|error| {
+        if ring::probe().is_err() {
+            return RunError::Unavailable(format!(
+                "packet sockets (AF_PACKET) cannot be used here ({error}); run as root or in a \
+                 container with CAP_NET_RAW, or use the plane 'simulate'"
+            ));
+        }
+        RunError::Internal(format!("could not open a packet ring: {error}"))
+    })
+}
