@@ -1,6 +1,7 @@
 //! Simulates one flow over a path made of entries of the registries, and prints the results as one line of JSON: `cargo
 //! run --release -p narrows-tests --example try_entries -- SCHEME QUEUE LINK RATE`.
 
+use narrows_cell::Cell;
 use narrows_record::{StateRow, read, verify};
 use narrows_tests::{Dumbbell, measured};
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
     let link = json!({"name": "forward.2", "kind": link, "p": 0.001, "r": 0.5});
     forward.as_array_mut().expect("a list").push(link.clone());
     let (measured, record) = measured(&cell);
+    cell["network"]["forward"] = json!([link]);
+    let unlimited = Cell::parse(&cell.to_string()).expect("the cell is valid");
     let states = record.states.clone().expect("states are sampled");
     let states = read::read_states(states).expect("states can be read");
     let columns = StateRow::optional_numbers().map(|(name, _)| name);
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
             "queues": entry("queues", queue),
             "links": entry("links", link["kind"].as_str().unwrap_or_default()),
             "rates": entry("rates", rate),
+            "bound": unlimited.bounds()[0].by,
             "metrics": measured.json["flows"][0]["metrics"],
             "findings": verify::verify(&record).to_json(),
             "states": states.len(),

@@ -326,6 +326,9 @@ fn adding_an_entry_touches_one_file_and_one_line() {
     assert_eq!(added["findings"], known["findings"]);
     assert_eq!(added["findings"]["ok"], true, "{added}");
     assert!(added["states"].as_u64() > Some(100));
+    // Losses of the new element bound a flow of the new scheme.
+    assert_eq!(known["bound"], "loss of 0.200 % at forward.2");
+    assert_eq!(added["bound"], known["bound"]);
     assert_eq!(added["columns"][1], "added_bytes");
     // The rate comes from the record, as it does not follow from the cell alone.
     let rate = tried(["reno", "droptail", "gilbert", "added"]);
