@@ -108,6 +108,7 @@ check-python:
 	$(BIN)/python .ci/lints
 	$(BIN)/python .ci/lengths
 	$(BIN)/python .ci/counts
+	$(BIN)/python .ci/circles
 	$(BIN)/python .ci/language
 	$(BIN)/ruff format --check --quiet python validation programs tests/python
 	$(BIN)/ruff check python validation programs tests/python

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from campaign_kit import narrows, sentence, simulate
+from narrows.calibrate import reading
 from narrows.calibrate import table as tables
 from narrows.calibrate.mapping import Map, entries_of, read_map
 from narrows.calibrate.paths import (
@@ -240,7 +241,7 @@ def test_missing_delays_and_runs_that_carried_nothing_are_borne(tmp_path: File) 
 
 def test_a_campaign_of_ours_is_a_table(tmp_path: File) -> None:
     campaign = simulate(tmp_path / "campaign")
-    table = tables.read(campaign)
+    table = reading.read(campaign)
     assert sorted(table.schemes) == ["cubic", "reno"]
     assert workload(table, Map()) == Workload((), 2, "200 ms", "1 s")
     assert set(table.flows) == {"1", "2"}
@@ -265,7 +266,7 @@ runs: 2
     data, campaign = tmp_path / "data", tmp_path / "imported"
     assert narrows("export", tmp_path / "ours", "--format", "pantheon", "-o", data).exit_code == 0
     assert narrows("import", "pantheon", data, "-o", campaign, "--no-report").exit_code == 0
-    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
+    assert workload(reading.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
     refused = narrows("calibrate", campaign, "-o", tmp_path / "fit", "--budget", 60)
     assert "--scheme" in sentence(refused)
     assert "pantheon:copa" in sentence(refused)
@@ -292,7 +293,7 @@ def test_usual_headings_are_understood(
     tmp_path: File, head: str, factors: tuple[float, float, float]
 ) -> None:
     loss = "0.5" if "ratio" in head else "4"
-    table = tables.read(written(tmp_path, f"{head}\ncubic,1,all,2,3,{loss}\n"))
+    table = tables.read_csv(written(tmp_path, f"{head}\ncubic,1,all,2,3,{loss}\n"))
     values = table.rows[0].values
     assert values["throughput"] == pytest.approx(factors[0])
     assert values["delay"] == pytest.approx(factors[1])
@@ -336,14 +337,14 @@ def test_errors_in_a_table_are_reported_in_a_sentence(tmp_path: File, text: str,
 
 def test_small_negative_losses_are_none_and_lines_of_means_are_left_out(tmp_path: File) -> None:
     text = HEAD + "cubic,1,all,1,50,-0.2\ncubic,mean,all,1,50,-0.2\n"
-    table = tables.read(written(tmp_path, text))
+    table = tables.read_csv(written(tmp_path, text))
     assert len(table.rows) == 1
     assert table.rows[0].values["loss"] == 0
     assert len(table.notes) == 2
 
 
 def test_names_are_mapped_and_never_guessed(tmp_path: File) -> None:
-    table = tables.read(written(tmp_path, HEAD + "TCP Cubic,1,all,1,50,0\ncubic,1,all,1,50,0\n"))
+    table = tables.read_csv(written(tmp_path, HEAD + "TCP Cubic,1,all,1,50,0\ncubic,1,all,1,50,0\n"))
     with pytest.raises(
         DataError, match=r'"TCP Cubic" is not a scheme of Narrows.*--scheme "TCP Cubic=cubic"'
     ):
@@ -380,7 +381,7 @@ def test_maps_are_read_strictly_and_laboratories_are_maps(tmp_path: File) -> Non
 
 
 def test_flows_without_an_interval_and_runs_without_a_duration_are_asked_for(tmp_path: File) -> None:
-    table = tables.read(written(tmp_path, HEAD + "cubic,1,1,1,50,0\ncubic,1,2,1,50,0\n"))
+    table = tables.read_csv(written(tmp_path, HEAD + "cubic,1,1,1,50,0\ncubic,1,2,1,50,0\n"))
     with pytest.raises(DataError, match="--interval"):
         workload(table, Map())
     with pytest.raises(DataError, match="--time"):

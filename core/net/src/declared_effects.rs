@@ -8,9 +8,6 @@ use serde_json::{Map, Value};
 /// on average, and as many are in flight.
 pub const MIN_LOSS: f64 = 1e-4;
 
-/// Parameters of an element.
-pub type State = Map<String, Value>;
-
 /// Effects of a link element on packets.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkEffects {
@@ -27,7 +24,7 @@ pub struct LinkEffects {
     /// True if every packet takes time, so that a window cannot pass an unlimited number of times at one instant.
     pub takes_time: bool,
     /// How it limits the data that a sender without limits can have in flight, by its parameters.
-    pub limit: fn(&State) -> DataLimit,
+    pub limit: fn(&Map<String, Value>) -> DataLimit,
 }
 
 /// Limit that a link element sets on data in flight.
@@ -46,7 +43,7 @@ pub enum DataLimit {
 }
 
 /// A number among parameters.
-pub(crate) fn number(state: &State, name: &str, default: f64) -> f64 {
+pub(crate) fn number(state: &Map<String, Value>, name: &str, default: f64) -> f64 {
     state.get(name).and_then(Value::as_f64).unwrap_or(default)
 }
 
@@ -108,7 +105,7 @@ impl LinkEffects {
     }
 
     /// The same, with a limit on the data in flight.
-    pub const fn limiting(self, limit: fn(&State) -> DataLimit) -> Self {
+    pub const fn limiting(self, limit: fn(&Map<String, Value>) -> DataLimit) -> Self {
         LinkEffects { limit, ..self }
     }
 

@@ -16,11 +16,18 @@ mod sizing;
 mod supervision;
 mod testbed;
 
-use narrows_cell::{Cell, RunError};
+use describe::{describe, describe_hosts};
+use narrows_cell::{Cell, RunError, versions};
+use narrows_emulator::Report;
+use narrows_netns::host_info;
 use narrows_record::RunDocument;
+use narrows_sys::clock;
 use narrows_sys::poll::Signals;
+use serde_json::json;
 use std::path::Path;
-use testbed::Testbed;
+use std::thread::ScopedJoinHandle;
+use supervision::{SupervisedRun, Supervision};
+use testbed::{EmulatorThread, Testbed};
 
 /// The surroundings of a run.
 pub struct RunContext<'a> {
@@ -46,6 +53,86 @@ pub struct RunContext<'a> {
 /// so.
 pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
     let mut testbed = Testbed::build(cell, out, context.emulator_threads)?;
-    let ran = testbed.run(context);
-    testbed.finish(ran)
+    let ran = run(&mut testbed, context);
+    finish(testbed, ran)
+}
+
+/// Runs the cell to its end.
+///
+/// # Errors
+/// Anything that aborts the run.
+fn run(
+    testbed: &mut Testbed,
+    context: &mut RunContext,
+) -> Result<(Report, SupervisedRun), RunError> {
+    let parts = std::mem::take(&mut testbed.parts);
+    let testbed = &*testbed;
+    std::thread::scope(|scope| {
+        let running = testbed.start_threads(scope, parts)?;
+        let ended = || running.iter().any(ScopedJoinHandle::is_finished);
+        let supervised = Supervision { testbed, context }.run(&ended);
+        if supervised.is_err() {
+            testbed.control.stop();
+        }
+        let report = join(running);
+        // The first error explains later ones.
+        let supervised = supervised.map_err(|error| match (&report, error) {
+            (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
+            (_, error) => error,
+        })?;
+        Ok((report?, supervised))
+    })
+}
+
+/// Ends the processes of the run and completes its record.
+///
+/// # Errors
+/// The error of a run that was aborted, or a record that cannot be written.
+fn finish(
+    mut testbed: Testbed,
+    ran: Result<(Report, SupervisedRun), RunError>,
+) -> Result<RunDocument, RunError> {
+    let (report, mut supervised) = match (ran, testbed.writer.take()) {
+        (Ok(ran), writer) => {
+            if let Some(writer) = writer {
+                writer.finish(&testbed.folder)?;
+            }
+            ran
+        }
+        // The error of the disk is why the run was aborted.
+        (Err(error), Some(writer)) if writer.has_failed() => {
+            return Err(writer.finish(&testbed.folder).err().unwrap_or(error));
+        }
+        (Err(error), _) => return Err(error),
+    };
+    let processes = supervised.supervisor.stop();
+    if testbed.programs.as_mut().is_some_and(|it| !it.finish()) {
+        return Err(RunError::Internal(
+            "the program that holds the BPF congestion controls ended during the run".to_owned(),
+        ));
+    }
+    let mut run = RunDocument::new(testbed.cell.json.clone(), "emulate", versions());
+    describe_hosts(&mut run, &testbed.hosts);
+    run.other
+        .insert("privilege".to_owned(), json!(testbed.privilege.name()));
+    run.started_at = Some(host_info::wall_clock(supervised.start_ns));
+    run.ended_at = Some(host_info::wall_clock(clock::real_ns()));
+    describe(&mut run, &testbed, report, supervised, processes)?;
+    testbed.folder.complete(&mut run)?;
+    Ok(run)
+}
+
+/// Waits for the threads of the emulator, and merges their reports.
+fn join(threads: Vec<EmulatorThread>) -> Result<Report, RunError> {
+    let crashed = || RunError::Internal("the emulator's thread has crashed".to_owned());
+    let reports: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+    let mut joined: Option<Report> = None;
+    for report in reports {
+        let report = report.map_err(|_| crashed())??;
+        match &mut joined {
+            None => joined = Some(report),
+            Some(joined) => joined.join(report),
+        }
+    }
+    joined.ok_or_else(crashed)
 }

@@ -1,9 +1,6 @@
-//! Hosts, wires and threads of one run: built, run and taken down.
+//! Hosts, wires and threads of one run.
 
-use super::RunContext;
-use super::describe::{describe, describe_hosts};
 use super::sizing::Sizing;
-use super::supervision::{SupervisedRun, Supervision};
 use narrows_cell::{Cell, Context, RecordFolder, RecordKind, RunError, element_names, versions};
 use narrows_emulator::{Control, Core, Emulator, Handle, Pool, Report, Wires, Writer, split};
 use narrows_endpoints::bpf::Programs;
@@ -11,13 +8,11 @@ use narrows_endpoints::supervisor::{PRIORITY, check_kernel_schemes, mask, share_
 use narrows_net::Network;
 use narrows_netns::host_info;
 use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, WireCounters, enter_private_network};
-use narrows_record::RunDocument;
+use narrows_sys::cpu;
 use narrows_sys::netns::Privilege;
 use narrows_sys::privileges::{self, Need};
 use narrows_sys::ring::{self, RxRing, TxPort};
-use narrows_sys::{clock, cpu};
 use narrows_units::Span;
-use serde_json::json;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +20,8 @@ use std::sync::atomic::AtomicU64;
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// The share of one thread of the emulator.
-type ThreadPart = (Network<Handle>, Wires);
-type EmulatorThread<'scope> = ScopedJoinHandle<'scope, Result<Report, RunError>>;
+pub(super) type ThreadPart = (Network<Handle>, Wires);
+pub(super) type EmulatorThread<'scope> = ScopedJoinHandle<'scope, Result<Report, RunError>>;
 
 pub(super) struct Testbed<'a> {
     pub(super) cell: &'a Cell,
@@ -43,10 +38,10 @@ pub(super) struct Testbed<'a> {
     /// Number of threads of the emulator.
     pub(super) threads: usize,
     emulator_cpus: Vec<usize>,
-    privilege: Privilege,
+    pub(super) privilege: Privilege,
     elements: Vec<String>,
     /// By thread of the emulator, until these start.
-    parts: Vec<ThreadPart>,
+    pub(super) parts: Vec<ThreadPart>,
 }
 
 impl<'a> Testbed<'a> {
@@ -112,35 +107,8 @@ impl<'a> Testbed<'a> {
         })
     }
 
-    /// Runs the cell to its end.
-    ///
-    /// # Errors
-    /// Anything that aborts the run.
-    pub(super) fn run(
-        &mut self,
-        context: &mut RunContext,
-    ) -> Result<(Report, SupervisedRun), RunError> {
-        let parts = std::mem::take(&mut self.parts);
-        let testbed = &*self;
-        std::thread::scope(|scope| {
-            let running = testbed.start_threads(scope, parts)?;
-            let ended = || running.iter().any(ScopedJoinHandle::is_finished);
-            let supervised = Supervision { testbed, context }.run(&ended);
-            if supervised.is_err() {
-                testbed.control.stop();
-            }
-            let report = join(running);
-            // The first error explains later ones.
-            let supervised = supervised.map_err(|error| match (&report, error) {
-                (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
-                (_, error) => error,
-            })?;
-            Ok((report?, supervised))
-        })
-    }
-
     /// Starts the threads of the emulator, which wait for the start of the run.
-    fn start_threads<'scope>(
+    pub(super) fn start_threads<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         parts: Vec<ThreadPart>,
@@ -184,60 +152,6 @@ impl<'a> Testbed<'a> {
         let duration = Span::from_ns(self.cell.duration.ns());
         emulator.run(duration).could_not("emulate the network")
     }
-
-    /// Ends the processes of the run and completes its record.
-    ///
-    /// # Errors
-    /// The error of a run that was aborted, or a record that cannot be written.
-    pub(super) fn finish(
-        mut self,
-        ran: Result<(Report, SupervisedRun), RunError>,
-    ) -> Result<RunDocument, RunError> {
-        let (report, mut supervised) = match (ran, self.writer.take()) {
-            (Ok(ran), writer) => {
-                if let Some(writer) = writer {
-                    writer.finish(&self.folder)?;
-                }
-                ran
-            }
-            // The error of the disk is why the run was aborted.
-            (Err(error), Some(writer)) if writer.has_failed() => {
-                return Err(writer.finish(&self.folder).err().unwrap_or(error));
-            }
-            (Err(error), _) => return Err(error),
-        };
-        let processes = supervised.supervisor.stop();
-        if self.programs.as_mut().is_some_and(|it| !it.finish()) {
-            return Err(RunError::Internal(
-                "the program that holds the BPF congestion controls ended during the run"
-                    .to_owned(),
-            ));
-        }
-        let mut run = RunDocument::new(self.cell.json.clone(), "emulate", versions());
-        describe_hosts(&mut run, &self.hosts);
-        run.other
-            .insert("privilege".to_owned(), json!(self.privilege.name()));
-        run.started_at = Some(host_info::wall_clock(supervised.start_ns));
-        run.ended_at = Some(host_info::wall_clock(clock::real_ns()));
-        describe(&mut run, &self, report, supervised, processes)?;
-        self.folder.complete(&mut run)?;
-        Ok(run)
-    }
-}
-
-/// Waits for the threads of the emulator, and merges their reports.
-fn join(threads: Vec<EmulatorThread>) -> Result<Report, RunError> {
-    let crashed = || RunError::Internal("the emulator's thread has crashed".to_owned());
-    let reports: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
-    let mut joined: Option<Report> = None;
-    for report in reports {
-        let report = report.map_err(|_| crashed())??;
-        match &mut joined {
-            None => joined = Some(report),
-            Some(joined) => joined.join(report),
-        }
-    }
-    joined.ok_or_else(crashed)
 }
 
 /// The wires for a thread that takes the frames of the hosts that are `mine`.

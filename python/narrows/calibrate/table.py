@@ -82,13 +82,9 @@ class Table:
         return [flow for flow in dict.fromkeys(row.flow for row in self.rows) if flow != ALL]
 
 
-def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
-    """The table of a CSV file or of the folder of a campaign; `columns` names headings that are not
-    recognised. Raises `DataError` in one sentence with the place."""
-    if path.is_dir():
-        from narrows.calibrate.campaigns import read_campaign
-
-        return read_campaign(path)
+def read_csv(path: Path, columns: Mapping[str, str] | None = None) -> Table:
+    """The table of a CSV file; `columns` names headings that are not recognised. Raises `DataError` in one
+    sentence with the place."""
     return _Reading(path, dict(columns or {})).table()
 
 

@@ -12,7 +12,7 @@ from narrows.cli.parameters import argument, option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from narrows.schemes.page import Page
+    from narrows.schemes.page_content import Page
     from narrows.schemes.status import Status
 
 #: Longer lines of prose are hard to read, so text is wrapped at this width.

@@ -5,22 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from narrows.cli.app import group, subcommand
-from narrows.cli.common import Json, positive
+from narrows.cli.app import subcommand
+from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
+from narrows.cli.trace_group import Bin, Force, mean_of, print_trace, read_span, trace
 
 if TYPE_CHECKING:
     from narrows.traces.statistics import Statistics
-    from narrows.traces.trace import AnyTrace, Delays, Trace
-
-trace = group(
-    "trace",
-    "narrows trace show cellular-drive.csv",
-    "Make, record, show, convert and import traces of links.",
-)
-
-Force = Annotated[bool, option("--force", help="Overwrite an existing file.")]
-Bin = Annotated[str, option("--bin", help="Width of the bins in which opportunities become rates.")]
+    from narrows.traces.trace import Delays, Trace
 
 
 @subcommand(trace, example="narrows trace show cellular-drive.csv --picture drive.png")
@@ -147,33 +139,14 @@ def convert(
 
     form = format_for(target, write_as)
     result, _ = read(find(source, Path()), read_as)
-    written = save(result, target, form, force=force, bin_ns=_span(bin_text, "--bin"))
-    text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
+    written = save(result, target, form, force=force, bin_ns=read_span(bin_text, "--bin"))
+    text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {mean_of(written)}"
     if written.length_ns != result.length_ns:
-        text += f" (the length was {result.length_ns / 1e9:.9g} s, mean {_mean(result)})"
+        text += f" (the length was {result.length_ns / 1e9:.9g} s, mean {mean_of(result)})"
     if as_json:
         print_trace(target, form, written)
     else:
         say(text)
-
-
-def print_trace(file: Path, form: str, written: AnyTrace) -> None:
-    """Describes a trace that was written, as a document."""
-    from narrows.cli.common import print_json
-    from narrows.traces.trace import Delays
-
-    mean = {"mean_ns": written.mean_ns} if isinstance(written, Delays) else {"mean_bps": written.mean_bps}
-    told = {"file": str(file), "form": form, "length_ns": written.length_ns, **mean}
-    print_json({"format": "narrows/trace-written/1", **told})
-
-
-def _mean(any_trace: AnyTrace) -> str:
-    from narrows.report.units import span
-    from narrows.traces.trace import Delays
-
-    return (
-        span(any_trace.mean_ns) if isinstance(any_trace, Delays) else f"{any_trace.mean_bps / 1e6:.6g} Mbit/s"
-    )
 
 
 @subcommand(trace, "import", example="narrows trace import lte.trace --name my-lte")
@@ -233,7 +206,7 @@ def list_(as_json: Json = False) -> None:
             row: dict[str, Any] = {"name": path.name, "from": origin, "path": str(path)}
             try:
                 result, form = read(path)
-                row |= {"format": form, "length_ns": result.length_ns, "mean": _mean(result)}
+                row |= {"format": form, "length_ns": result.length_ns, "mean": mean_of(result)}
             except DataError as error:
                 row["problem"] = str(error)
             rows.append(row)
@@ -249,15 +222,3 @@ def list_(as_json: Json = False) -> None:
             continue
         made.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), row["mean"])
     stdout_console().print(made)
-
-
-def _span(text: str, option: str) -> int:
-    return positive(text, "span", option)
-
-
-def _rate(text: str, option: str) -> int:
-    return positive(text, "rate", option)
-
-
-from narrows.cli import trace_make as _trace_make  # noqa: E402, F401
-from narrows.cli import trace_record as _trace_record  # noqa: E402, F401

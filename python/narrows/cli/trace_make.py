@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
-from narrows.cli.trace import Bin, Force, _mean, _rate, _span, print_trace, trace
+from narrows.cli.trace_group import Bin, Force, mean_of, print_trace, read_rate, read_span, trace
 
 if TYPE_CHECKING:
     from narrows.traces.trace import Trace
@@ -38,7 +38,7 @@ def _finish(
     from narrows.traces.convert import save
     from narrows.traces.trace import Opportunities
 
-    written = save(made, out, form, force=force, bin_ns=_span(bin_text, "--bin"))
+    written = save(made, out, form, force=force, bin_ns=read_span(bin_text, "--bin"))
     if as_json:
         print_trace(out, form, written)
         return
@@ -46,7 +46,7 @@ def _finish(
         rows = f"{len(written.times_ms)} opportunities"
     else:
         rows = f"{len(written.time_ns)} rates"
-    text = f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
+    text = f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {mean_of(written)}"
     say(text)
 
 
@@ -68,7 +68,7 @@ def constant(
     from narrows.traces.trace import Rates
 
     name = format_for(out, form)
-    rate_bps, length_ns = _rate(rate, "--rate"), _span(length, "--length")
+    rate_bps, length_ns = read_rate(rate, "--rate"), read_span(length, "--length")
     if FORMATS[name].writes == "opportunities":
         _finish(models.constant(rate_bps, length_ns), out, name, force=force, as_json=as_json)
     else:
@@ -92,7 +92,7 @@ def poisson(
     from narrows.traces.convert import format_for
 
     name = format_for(out, form)
-    made = models.poisson(_rate(rate, "--rate"), _span(length, "--length"), seed)
+    made = models.poisson(read_rate(rate, "--rate"), read_span(length, "--length"), seed)
     _finish(made, out, name, force=force, as_json=as_json, bin_text=bin_text)
 
 
@@ -117,9 +117,9 @@ def square(
     from narrows.traces.convert import format_for
 
     name = format_for(out, form)
-    low_bps = 0 if low.split() == ["0", "bit/s"] else _rate(low, "--low")
-    spans = _span(period, "--period"), _span(length, "--length")
-    made = models.square(low_bps, _rate(high, "--high"), spans[0], duty, spans[1])
+    low_bps = 0 if low.split() == ["0", "bit/s"] else read_rate(low, "--low")
+    spans = read_span(period, "--period"), read_span(length, "--length")
+    made = models.square(low_bps, read_rate(high, "--high"), spans[0], duty, spans[1])
     _finish(made, out, name, force=force, as_json=as_json)
 
 
@@ -164,7 +164,7 @@ def cellular(
 
     name = format_for(out, form)
     values = model.Cellular(
-        mean_bps=_rate(rate, "--rate"),
+        mean_bps=read_rate(rate, "--rate"),
         speed_m_per_s=_speed(speed),
         carrier_hz=carrier * 1e9,
         snr_db=snr_db,
@@ -172,18 +172,18 @@ def cellular(
         shadow_m=shadow_m,
         parts=parts,
         users=users,
-        stay_s=_span(stay, "--stay") / 1e9,
+        stay_s=read_span(stay, "--stay") / 1e9,
         handover_m=handover_m,
-        handover_s=_span(handover, "--handover") / 1e9,
+        handover_s=read_span(handover, "--handover") / 1e9,
         outage=outage,
-        outage_s=_span(outage_length, "--outage-length") / 1e9,
+        outage_s=read_span(outage_length, "--outage-length") / 1e9,
     )
-    length_ns = _span(length, "--length")
+    length_ns = read_span(length, "--length")
     if FORMATS[name].writes == "opportunities":
         _finish(model.opportunities(values, seed, length_ns), out, name, force=force, as_json=as_json)
     else:
         _finish(
-            model.rates(values, seed, length_ns, _span(bin_text, "--bin")),
+            model.rates(values, seed, length_ns, read_span(bin_text, "--bin")),
             out,
             name,
             force=force,

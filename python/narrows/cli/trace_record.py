@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from narrows.cli.app import subcommand
 from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_json, remote_options
 from narrows.cli.parameters import argument, option
-from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
+from narrows.cli.trace_group import Bin, Force, mean_of, read_rate, read_span, trace
 
 if TYPE_CHECKING:
     from narrows.campaign.path_recording import Ended
@@ -86,9 +86,9 @@ def record(
                 f"{override.option}: only keys of real_path but sender and tunnel can be set here"
             )
     # Seconds, as in narrows run.
-    length = _span(f"{time} s" if time.strip().isdecimal() else time, "--time")
-    limits = Limits(positive(data, "bytes", "--data"), length, _rate(rate, "--rate"))
-    width = _span(bin_text, "--bin")
+    length = read_span(f"{time} s" if time.strip().isdecimal() else time, "--time")
+    limits = Limits(positive(data, "bytes", "--data"), length, read_rate(rate, "--rate"))
+    width = read_span(bin_text, "--bin")
     documents = []
     last: Ended | None = None
     for last in recording(
@@ -100,7 +100,7 @@ def record(
         documents.append(document)
         if not as_json:
             print(
-                f"{file}: {form}, {last.direction}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)};"
+                f"{file}: {form}, {last.direction}, {written.length_ns / 1e9:.9g} s, mean {mean_of(written)};"
                 f" packets waited {100 * last.found.full_ratio:.3g} % of the time, typically"
                 f" {last.found.waited_p50_ns / 1e6:.3g} ms"
             )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
@@ -16,11 +13,12 @@ from narrows.schemes.listing import (
     BPF,
     NATIVE,
     Machine,
-    SchemeInfo,
     describe,
     describe_kernel,
 )
-from narrows.schemes.status import Status, status_of
+from narrows.schemes.page_content import Counterpart, Page, Row
+from narrows.schemes.program_page import program_page
+from narrows.schemes.status import status_of
 from narrows.text import did_you_mean
 
 #: Kinds of values with a unit; others have none, or the header of the scheme states it.
@@ -28,58 +26,6 @@ _WITH_UNIT = ("rate", "span", "bytes", "packets")
 #: Differences between our names and those of the kernel's modules with the same rules.
 _KERNEL_NAMES = {"bbr1": "bbr"}
 _LINUX_RULES = "-linux"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A parameter."""
-
-    name: str
-    unit: str
-    default: str
-    allowed: str
-    doc: str
-    source: str
-
-
-@dataclass(frozen=True)
-class Counterpart:
-    """The same rules (or their origin) elsewhere."""
-
-    name: str
-    what: str
-    missing: str | None
-
-
-@dataclass(frozen=True)
-class Page:
-    """One scheme, explained."""
-
-    info: SchemeInfo
-    header: header.Header
-    params: tuple[Row, ...]
-    transport: dict[str, str]
-    #: Configurations from other implementations: name, description and settings.
-    profiles: dict[str, str]
-    ecn: str
-    status: Status
-    counterparts: tuple[Counterpart, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            **self.info.to_json(),
-            "title": self.header.first,
-            "text": list(self.header.paragraphs),
-            "provenance": self.header.provenance,
-            "deviations": self.header.deviations,
-            "params": [vars(row) for row in self.params],
-            "transport": self.transport,
-            "profiles": self.profiles,
-            "ecn": self.ecn or None,
-            "verification": self.status.to_json(),
-            "counterparts": [vars(counterpart) for counterpart in self.counterparts],
-        }
 
 
 def page_of(name: str, machine: Machine | None = None) -> Page:
@@ -92,8 +38,6 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
     if entry is None:
         entry, kind = known.bpf.get(name), BPF
     if entry is None and ":" in name:
-        from narrows.schemes.program_page import program_page
-
         return program_page(name, machine)
     if entry is None:
         names = [*known.schemes, *known.bpf, *machine.kernel_schemes]

@@ -9,7 +9,7 @@ from narrows.scenario.programs import store, wrapper
 from narrows.scenario.programs.scheme import defaults
 from narrows.schemes import header
 from narrows.schemes.listing import Machine, describe_program
-from narrows.schemes.page import Page, Row
+from narrows.schemes.page_content import Page, Row
 from narrows.schemes.status import status_of
 from narrows.text import did_you_mean, shorten
 

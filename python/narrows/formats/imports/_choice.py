@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from narrows._native import Connection
-    from narrows.formats.imports.pcapng import Capture
+    from narrows.formats.imports._capture import Capture
 
 #: Maximum number of flows of a run: a capture of a scan has very many connections.
 MOST_FLOWS = 4096

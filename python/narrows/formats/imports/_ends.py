@@ -14,7 +14,7 @@ from narrows.formats.runs import Flow, MeasuredRun, Unread, join_columns, note
 
 if TYPE_CHECKING:
     from narrows._native import Connection
-    from narrows.formats.imports.pcapng import Capture
+    from narrows.formats.imports._capture import Capture
 
 STRANGERS = "packets that the capture of the far end has and that of the near end lacks"
 ONE_ONLY = "connections that only one of both captures has"

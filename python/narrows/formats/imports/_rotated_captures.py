@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from narrows.formats.imports.pcapng import Capture
+    from narrows.formats.imports._capture import Capture
 
 _PCAP_HEADER = 24
 #: Block types of pcapng that open a section and describe its interfaces.

@@ -13,7 +13,7 @@ from narrows.formats.imports._choice import Chosen
 from narrows.formats.runs import ONE_END, Flow, MeasuredRun, Progress, Unread, join_columns, note, states_of
 
 if TYPE_CHECKING:
-    from narrows.formats.imports.pcapng import Capture
+    from narrows.formats.imports._capture import Capture
 
 _PROTOCOLS = {6: "tcp", 17: "udp"}
 _RECEIVER = (

@@ -10,18 +10,19 @@ retransmissions. The work per packet is in `formats/src/connections` (Rust).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrows.errors import DataError, NarrowsError
+from narrows.formats.imports import _rotated_captures
+from narrows.formats.imports._capture import Capture
 from narrows.formats.imports._choice import Choice, choose_connections
 from narrows.formats.imports._ends import both_ends, likely_translated, match_ends
 from narrows.formats.imports._streams import one_end
 from narrows.formats.runs import MeasuredRun, Unread, note, scheme_of
 
 if TYPE_CHECKING:
-    from narrows._native import CaptureView, Connection
+    from narrows._native import CaptureView
 
 PATTERNS = ("*.pcapng", "*.pcap", "*.cap", "*.pcap[0-9]*", "*.pcapng.gz", "*.pcap.gz")
 #: Maximum size of a compressed capture, before and after decompression.
@@ -32,19 +33,6 @@ _ENDS = ("sender", "receiver")
 _DECIDE = 3
 #: The number of captures of one end that are checked for address translation.
 _MOST_ALONE = 64
-
-
-@dataclass
-class Capture:
-    """The traffic of one interface of a file."""
-
-    file: Path
-    view: CaptureView
-    connections: list[Connection]
-    #: Remarks about its clock.
-    reasons: list[dict[str, str]] = field(default_factory=list)
-    #: Frames of the file that were not read.
-    unread: list[Unread] = field(default_factory=list)
 
 
 def read(files: list[Path], scheme: str | None = None, choice: Choice | None = None) -> list[MeasuredRun]:
@@ -102,8 +90,6 @@ def _note_translation(alone: list[tuple[Capture, MeasuredRun]]) -> None:
 
 def _join_rotated(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
     """The captures with rotated ones joined, and the files of each of these by the first one."""
-    from narrows.formats.imports import _rotated_captures
-
     whole: list[Capture] = []
     rotated: dict[Path, list[Path]] = {}
     for chain in _rotated_captures.chains(captures):
