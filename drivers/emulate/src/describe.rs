@@ -3,12 +3,12 @@
 use super::supervision::SupervisedRun;
 use super::testbed::Testbed;
 use narrows_cell::judgement::{RunMeasurements, judge};
-use narrows_cell::{Cell, Flow, ProgramReports, RecordFolder, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
+use narrows_cell::{Flow, ProgramReports, SchemeRef};
 use narrows_emulator::Report;
 use narrows_netns::host_info;
-use narrows_netns::{Host, Hosts};
+use narrows_netns::{Host, Hosts, WireCounters};
 use narrows_record::{Cpu, HostSettings, Lateness, Log, Process, Ring, RunDocument};
 use narrows_sys::cpu::CpuTicks;
 use serde_json::{Map, Value};
@@ -47,11 +47,11 @@ fn describe_wires(
     run: &mut RunDocument,
     report: &Report,
     testbed: &Testbed,
+    after: &[WireCounters],
 ) -> Result<(u64, u64), RunError> {
     let (mut ring_drops, mut wire_losses) = (0, 0);
     let hosts = &testbed.hosts;
-    let after = hosts.counters().could_not("read the wires' counters")?;
-    let counters = testbed.before.iter().zip(&after);
+    let counters = testbed.before.iter().zip(after);
     let ports = hosts.hosts.iter().zip(&report.rings).zip(&report.sent);
     for (((host, (_, ring)), &sent), (was, is)) in ports.zip(counters) {
         let statistics = ring.statistics();
@@ -72,16 +72,17 @@ fn describe_wires(
     Ok((ring_drops, wire_losses))
 }
 
-/// Fills in the document and writes the remaining files.
+/// Fills in the document and writes the remaining files; `after` are the counters of the wires after the run.
 pub(super) fn describe(
     run: &mut RunDocument,
     testbed: &Testbed,
+    after: &[WireCounters],
     report: Report,
     mut supervised: SupervisedRun,
     processes: Vec<(Process, Option<String>)>,
 ) -> Result<(), RunError> {
     let (cell, folder, programs) = (testbed.cell, &testbed.folder, testbed.programs.as_ref());
-    let (ring_drops, wire_losses) = describe_wires(run, &report, testbed)?;
+    let (ring_drops, wire_losses) = describe_wires(run, &report, testbed, after)?;
     let all = CpuTicks::sum(supervised.ticks.iter().copied());
     run.cpu = Some(Cpu {
         emulator_ratio: report.effort.work_ratio(cell.duration.ns()),

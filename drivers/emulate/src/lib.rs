@@ -17,7 +17,7 @@ mod supervision;
 mod testbed;
 
 use describe::{describe, describe_hosts};
-use narrows_cell::{Cell, RunError, versions};
+use narrows_cell::{Cell, Context, RunError, versions};
 use narrows_emulator::Report;
 use narrows_netns::host_info;
 use narrows_record::RunDocument;
@@ -52,8 +52,8 @@ pub struct RunContext<'a> {
 /// Anything that prevents the record from being written. A bad run is not an error: its record says
 /// so.
 pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
-    let mut testbed = Testbed::build(cell, out, context.emulator_threads)?;
-    let ran = run(&mut testbed, context);
+    let testbed = Testbed::build(cell, out, context.emulator_threads)?;
+    let ran = run(&testbed, context);
     finish(testbed, ran)
 }
 
@@ -61,14 +61,9 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
 ///
 /// # Errors
 /// Anything that aborts the run.
-fn run(
-    testbed: &mut Testbed,
-    context: &mut RunContext,
-) -> Result<(Report, SupervisedRun), RunError> {
-    let parts = std::mem::take(&mut testbed.parts);
-    let testbed = &*testbed;
+fn run(testbed: &Testbed, context: &mut RunContext) -> Result<(Report, SupervisedRun), RunError> {
     std::thread::scope(|scope| {
-        let running = testbed.start_threads(scope, parts)?;
+        let running = testbed.start_threads(scope)?;
         let ended = || running.iter().any(ScopedJoinHandle::is_finished);
         let supervised = Supervision { testbed, context }.run(&ended);
         if supervised.is_err() {
@@ -117,7 +112,9 @@ fn finish(
         .insert("privilege".to_owned(), json!(testbed.privilege.name()));
     run.started_at = Some(host_info::wall_clock(supervised.start_ns));
     run.ended_at = Some(host_info::wall_clock(clock::real_ns()));
-    describe(&mut run, &testbed, report, supervised, processes)?;
+    let after = testbed.hosts.counters();
+    let after = after.could_not("read the wires' counters")?;
+    describe(&mut run, &testbed, &after, report, supervised, processes)?;
     testbed.folder.complete(&mut run)?;
     Ok(run)
 }

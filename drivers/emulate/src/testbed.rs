@@ -1,7 +1,7 @@
 //! Hosts, wires and threads of one run.
 
 use super::sizing::Sizing;
-use narrows_cell::{Cell, Context, RecordFolder, RecordKind, RunError, element_names, versions};
+use narrows_cell::{Cell, Context, RecordFolder, RecordKind, RunError, element_names};
 use narrows_emulator::{Control, Core, Emulator, Handle, Pool, Report, Wires, Writer, split};
 use narrows_endpoints::bpf::Programs;
 use narrows_endpoints::supervisor::{PRIORITY, check_kernel_schemes, mask, share_cpus};
@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// The share of one thread of the emulator.
-pub(super) type ThreadPart = (Network<Handle>, Wires);
+type ThreadPart = (Network<Handle>, Wires);
 pub(super) type EmulatorThread<'scope> = ScopedJoinHandle<'scope, Result<Report, RunError>>;
 
 pub(super) struct Testbed<'a> {
@@ -40,8 +40,8 @@ pub(super) struct Testbed<'a> {
     emulator_cpus: Vec<usize>,
     pub(super) privilege: Privilege,
     elements: Vec<String>,
-    /// By thread of the emulator, until these start.
-    pub(super) parts: Vec<ThreadPart>,
+    /// By host of the network: the thread of the emulator that takes its frames.
+    thread_of: Vec<usize>,
 }
 
 impl<'a> Testbed<'a> {
@@ -75,20 +75,13 @@ impl<'a> Testbed<'a> {
             verify_checksums: sizing.damage,
             receive_cpus: mask(&endpoint_cpus, &emulator_cpus),
         };
-        let hosts = Hosts::build(&plans, common)?;
+        let mut hosts = Hosts::build(&plans, common)?;
         let before = hosts.counters().could_not("read the wires' counters")?;
         let writer = match cell.record {
             RecordKind::Packets => Some(Writer::start(&folder, threads)?),
             RecordKind::Bins => None,
         };
         let control = Control::new(plans.len(), threads).could_not("prepare the emulator")?;
-        let part = |thread| {
-            let mut network: Network<Handle> = cell.network()?;
-            network.keep(|host| thread_of[usize::from(host)] == thread);
-            let wires = open_wires(&hosts, &sizing, |host| thread_of[host] == thread)?;
-            Ok((network, wires))
-        };
-        let parts = (0..threads).map(part).collect::<Result<_, RunError>>()?;
         Ok(Testbed {
             cell,
             elements: element_names(&network),
@@ -103,16 +96,26 @@ impl<'a> Testbed<'a> {
             threads,
             emulator_cpus,
             privilege,
-            parts,
+            thread_of,
         })
+    }
+
+    /// The network and the wires of one thread of the emulator.
+    fn part(&self, thread: usize) -> Result<ThreadPart, RunError> {
+        let mut network: Network<Handle> = self.cell.network()?;
+        network.keep(|host| self.thread_of[usize::from(host)] == thread);
+        let wires = open_wires(&self.hosts, &self.sizing, |host| {
+            self.thread_of[host] == thread
+        })?;
+        Ok((network, wires))
     }
 
     /// Starts the threads of the emulator, which wait for the start of the run.
     pub(super) fn start_threads<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        parts: Vec<ThreadPart>,
     ) -> Result<Vec<EmulatorThread<'scope>>, RunError> {
+        let parts: Result<Vec<_>, _> = (0..self.threads).map(|thread| self.part(thread)).collect();
         let memory = (host_info::available_bytes() / 2) as usize / self.threads;
         let uids = Arc::new(AtomicU64::new(0));
         let start = |(thread, part)| {
@@ -123,7 +126,7 @@ impl<'a> Testbed<'a> {
                 .spawn_scoped(scope, emulate)
                 .could_not("start a thread")
         };
-        let started: Result<Vec<_>, RunError> = parts.into_iter().enumerate().map(start).collect();
+        let started: Result<Vec<_>, RunError> = parts?.into_iter().enumerate().map(start).collect();
         started.inspect_err(|_| self.control.stop())
     }
 

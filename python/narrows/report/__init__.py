@@ -7,12 +7,12 @@ report is made, not when the command line shows its help.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.errors import EXIT_USAGE, DataError
+from narrows.report.errors import ReportError, UnknownNameError
+from narrows.report.parts import ReportPaths, Wanted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,39 +21,6 @@ if TYPE_CHECKING:
     Place = str | PathLike[str] | Any
 
 __all__ = ["ReportError", "ReportPaths", "UnknownNameError", "Wanted", "build", "plot"]
-
-
-class ReportError(DataError):
-    """No report can be made of a campaign folder; the message is one sentence with a remedy."""
-
-
-class UnknownNameError(ReportError):
-    """The requested figure, scheme, value, run or flow does not exist; the message lists the
-    existing ones.
-    """
-
-    exit_code = EXIT_USAGE
-
-
-@dataclass(frozen=True, slots=True)
-class ReportPaths:
-    """The files of a report; a part that was not requested is `None`."""
-
-    html: Path | None
-    pdf: Path | None
-    figures: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The requested parts of a report."""
-
-    html: bool = True
-    pdf: bool = True
-    #: The PDF shows every run, not only the middle run of each scheme.
-    all_runs: bool = False
-    #: Every figure is also written as SVG, PNG and CSV.
-    files: bool = False
 
 
 def build(

@@ -22,11 +22,13 @@ from msgspec.structs import replace
 
 from narrows import scratch
 from narrows.errors import NarrowsError, reason
-from narrows.report import ReportError, ReportPaths, Wanted, choice, document, drawing, figures, plotting
+from narrows.report import choice, document, drawing, figures, plotting
 from narrows.report.charts import NumberChart
 from narrows.report.content import ReportFigure
 from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
+from narrows.report.errors import ReportError
+from narrows.report.parts import ReportPaths, Wanted
 
 RUNS_PER_WORKER = 24
 """Starting a process costs about as much as reading this many runs."""

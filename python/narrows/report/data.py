@@ -25,7 +25,8 @@ from narrows.documents.resolved import Cell, Resolved, read_cell
 from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError
-from narrows.report import ReportError, style
+from narrows.report import style
+from narrows.report.errors import ReportError
 from narrows.report.style import Style
 from narrows.sweep.store import SweepFolder, is_sweep
 

@@ -72,7 +72,7 @@ def lines(kind: FigureKind, runs: Sequence[Run], conditions: Mapping[str, Sequen
     """The series of the runs, panel by panel in the order of the scenario. If a series has two forms, such as
     sent and delivered, only the solid one is taken; a panel has the capacity of its first run.
     """
-    from narrows.report import ReportError
+    from narrows.report.errors import ReportError
 
     drawn: list[Line] = []
     for condition, rows in conditions.items():

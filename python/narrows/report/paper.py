@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from narrows import scratch
-from narrows.report import ReportError
 from narrows.report.content import Report
+from narrows.report.errors import ReportError
 
 
 def render_pdf(content: Report, work: Path) -> bytes:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from narrows.campaign.conditions import Row, choose, read_only
 from narrows.errors import NarrowsError, UsageError, reason
-from narrows.report import ReportError, UnknownNameError, accounts, choice, drawing, edges, figures, overlay
+from narrows.report import accounts, choice, drawing, edges, figures, overlay
 from narrows.report.accounts import Account
 from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import Numbers, Options
+from narrows.report.errors import ReportError, UnknownNameError
 from narrows.report.figures import _conditions
 from narrows.report.style import Style, distinct, with_condition
 from narrows.report.ticks import drop_crowded_labels
