@@ -22,11 +22,13 @@ from click.testing import CliRunner, Result
 from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.results import metric_list
+from narrows.campaign.schema import resolved_scenario
 from narrows.cli.all_commands import app
 from narrows.comparison.document import Request
 from narrows.comparison.document import compare as typed
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import from_data, to_data
+from narrows.documents.resolved import read_resolved
 from narrows.documents.results import FORMAT, Results, Skipped
 from narrows.errors import NarrowsError
 from results_kit import made_row
@@ -122,6 +124,7 @@ def campaign(
     }
     (folder / "campaign.json").write_text(json.dumps(content))
     entries = from_data(cells, list[CellEntry])
+    columns = Columns(read_resolved(resolved_scenario(content)))
     made = Results(
         format=FORMAT,
         scenario="made-up",
@@ -129,7 +132,7 @@ def campaign(
         metrics=metrics,
         rows=rows,
         digests={},
-        summary=results._summaries(list(schemes), entries, rows, metrics, Columns(content)),
+        summary=results._summaries(list(schemes), entries, rows, metrics, columns),
         skipped=[Skipped(scheme=name, reason=why) for name, why in (skipped or {}).items()],
     )
     (folder / "results.json").write_text(json.dumps(to_data(made)))

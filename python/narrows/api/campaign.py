@@ -124,8 +124,9 @@ class Campaign:
     @cached_property
     def _columns(self) -> Columns:
         from narrows.campaign.columns import Columns
+        from narrows.campaign.schema import read_scenario
 
-        return Columns(self._folder.document)
+        return Columns(read_scenario(self._folder.path, self._folder.document))
 
     # -- runs ------------------------------------------------------------------------------------
 

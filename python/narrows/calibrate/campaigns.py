@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.calibrate.table import ALL, METRICS, QUANTITIES, Measured, Table
 from narrows.errors import DataError
+
+if TYPE_CHECKING:
+    from narrows.documents.resolved import Resolved
 
 #: The keys of Pantheon's metadata.
 _PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
@@ -16,11 +19,12 @@ _PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
 def read_campaign(path: Path) -> Table:
     """The table of a campaign's folder; raises `DataError` if it is not a campaign or has no valid run."""
     from narrows.campaign.results import read
-    from narrows.campaign.schema import resolved_scenario
+    from narrows.campaign.schema import read_scenario
     from narrows.campaign.store import CampaignFolder
     from narrows.documents.campaign import INVALID
 
     document = CampaignFolder.read(path).document
+    scenario = read_scenario(path, document)
     results = read(path)
     rows, invalid = [], 0
     for row in results.rows:
@@ -35,24 +39,23 @@ def read_campaign(path: Path) -> Table:
         raise DataError(f"{path}: has no valid run")
     metrics = {quantity: METRICS[quantity][0] for quantity in QUANTITIES}
     notes = (f"{invalid} invalid runs are left out",) if invalid else ()
-    return Table(str(path), tuple(rows), metrics, _facts(resolved_scenario(document), document), notes)
+    return Table(str(path), tuple(rows), metrics, _facts(scenario, document), notes)
 
 
-def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
+def _facts(scenario: Resolved, document: dict[str, Any]) -> dict[str, str]:
     """The number of flows, the interval between their starts, and the duration, if the campaign
     states them.
     """
     from narrows.scenario.quantity import show
 
     facts: dict[str, str] = {}
-    flows = [item for row in scenario["schemes"][:1] for item in row.get("flows") or []]
-    tested = [flow for flow in flows if not flow.get("background")]
+    tested = [flow for flow in scenario.flows if not flow.background]
     if tested:
         facts["flows"] = str(len(tested))
-        starts = [int(item.get("start_ns") or 0) for item in tested]
+        starts = [flow.start_ns for flow in tested]
         facts["interval"] = show("span", starts[1] - starts[0] if len(starts) > 1 else 0)
-    if scenario.get("duration_ns"):
-        facts["duration"] = show("span", int(scenario["duration_ns"]))
+    if scenario.duration_ns:
+        facts["duration"] = show("span", scenario.duration_ns)
     for name, key in _PANTHEON.items():
         if isinstance(value := _metadata(document).get(key), int):
             facts[name] = str(value) + ("" if name == "flows" else " s")

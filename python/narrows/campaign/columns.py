@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from narrows.campaign.schema import resolved_scenario
 from narrows.documents import results
+from narrows.documents.resolved import Resolved
 from narrows.scenario import registry as registries
 from narrows.scenario.derived import quantity_of, suffix
 from narrows.scenario.quantity import show
@@ -64,9 +64,9 @@ class Column:
 class Columns:
     """The columns of a campaign and their values; `metrics` are reserved names."""
 
-    def __init__(self, document: dict[str, Any], metrics: Collection[str] = ()) -> None:
-        self.scenario = resolved_scenario(document)
-        self.rows: dict[str, dict[str, Any]] = {row["label"]: row for row in self.scenario["schemes"]}
+    def __init__(self, scenario: Resolved, metrics: Collection[str] = ()) -> None:
+        self.scenario = scenario
+        self.rows = {row.label: row for row in self.scenario.schemes}
         self._taken = {name.lower() for name in (*FIXED, *metrics)}
 
     @cached_property
@@ -91,13 +91,12 @@ class Columns:
 
     def base(self, label: str) -> str:
         """The scheme of a row without the values of the matrix."""
-        values = self.rows.get(label, {}).get("values")
-        return label.removesuffix(suffix(values)) if values else label
+        row = self.rows.get(label)
+        return label.removesuffix(suffix(row.values)) if row and row.values else label
 
     def duration_ns(self, label: str) -> int | None:
         """The length of a row's runs."""
-        own = (self.rows.get(label, {}).get("overlay") or {}).get("duration_ns")
-        return own if own is not None else self.scenario.get("duration_ns")
+        return self.scenario.with_row(self.rows.get(label)).duration_ns or None
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -106,12 +105,15 @@ class Columns:
     @cached_property
     def _found(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
         pairs: list[tuple[Column, dict[str, dict[int | None, Any]]]] = []
-        for source, member in (("matrix", "values"), ("derived", "derived")):
-            names = dict.fromkeys(name for row in self.rows.values() for name in row.get(member) or {})
-            for name in names:
-                texts = {label: (row.get(member) or {}).get(name) for label, row in self.rows.items()}
+        rows = self.rows.items()
+        for source, keys, written in (
+            ("matrix", self.scenario.matrix, {label: row.values for label, row in rows}),
+            ("derived", {}, {label: row.derived for label, row in rows}),
+        ):
+            for name in dict.fromkeys(name for values in written.values() for name in values):
+                texts = {label: values.get(name) for label, values in written.items()}
                 kind, values = infer_types(text for text in texts.values() if text is not None)
-                key = (self.scenario.get("matrix") or {}).get(name) if source == "matrix" else None
+                key = keys.get(name)
                 column = Column(self._name(name, kind, key or f"{source}_{name}"), name, source, key, kind)
                 pairs.append(
                     (column, {label: {None: values.get(text or "")} for label, text in texts.items()})
@@ -127,26 +129,26 @@ class Columns:
         seen: dict[tuple[str, str], Any] = {}
         values: dict[tuple[str, str], dict[str, dict[int | None, Any]]] = {}
         for label, row in self.rows.items():
-            for flow in row.get("flows") or ():
-                entry = entries.get(flow.get("scheme", ""))
+            general = self.scenario.with_row(row).transport
+            for flow in row.flows:
+                entry = entries.get(flow.scheme)
                 known = {param.name: param for param in entry.params} if entry else {}
-                general = (row.get("overlay") or {}).get("transport") or self.scenario.get("transport") or {}
-                own = flow.get("transport") or {}
+                own = flow.transport
                 ours = entry is not None and entry.name in registry.schemes and not entry.media
                 for source, params, result in (
-                    ("scheme", known, flow.get("params") or {}),
+                    ("scheme", known, flow.params),
                     ("transport", of_transport, {**(general if ours else {}), **own}),
                 ):
                     for name, value in result.items():
                         param = params.get(name) or Param(name, "text")
                         column = (source, name)
                         kinds.setdefault(column, param.kind)
-                        values.setdefault(column, {}).setdefault(label, {})[flow.get("flow", 0)] = _plain(
+                        values.setdefault(column, {}).setdefault(label, {})[flow.number] = _plain(
                             value, param
                         )
-                        if flow.get("background"):
+                        if flow.background:
                             continue
-                        before = seen.setdefault((f"{source} {flow.get('scheme')}", name), value)
+                        before = seen.setdefault((f"{source} {flow.scheme}", name), value)
                         off = source == "scheme" and name in params and value != param.default
                         if off or value != before or (source == "transport" and name in own):
                             wanted[column] = None
@@ -161,8 +163,8 @@ class Columns:
 
     def _shared_value(self, label: str, of_row: dict[int | None, Any]) -> Any:
         """The value that all flows under test of a row share."""
-        flows = self.rows.get(label, {}).get("flows") or ()
-        result = [of_row.get(flow.get("flow", 0)) for flow in flows if not flow.get("background")]
+        row = self.rows.get(label)
+        result = [of_row.get(flow.number) for flow in (row.flows if row else ()) if not flow.background]
         return result[0] if result and all(value == result[0] for value in result) else None
 
     def _name(self, name: str, kind: str, longer: str) -> str:

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
 from narrows.campaign.entries import read_skipped
-from narrows.campaign.schema import resolved_scenario
+from narrows.campaign.schema import read_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.data import DamagedError, from_data, to_data
+from narrows.documents.resolved import Resolved
 from narrows.documents.results import (
     ALL,
     FORMAT,
@@ -78,15 +79,16 @@ def compute(folder: CampaignFolder) -> Results:
 def measure(folder: CampaignFolder) -> Results:
     """The results without user-defined metrics."""
     document = folder.document
-    order = _scheme_order(folder)
+    scenario = read_scenario(folder.path, document)
+    order = _scheme_order(scenario, folder.cells)
     place = {scheme: number for number, scheme in enumerate(order)}
     cells = sorted(folder.cells, key=lambda cell: (place[cell.scheme], cell.run))
     finished = [cell for cell in cells if cell.is_finished]
     # The core releases Python's lock while measuring, so threads use all cores.
     measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell.id)), finished)
-    metrics = metric_list() + _add_reports(document, folder, finished, measured)
-    columns = Columns(document, [metric.name for metric in metrics])
-    labels = _flow_labels(document)
+    metrics = metric_list() + _add_reports(scenario, folder, finished, measured)
+    columns = Columns(scenario, [metric.name for metric in metrics])
+    labels = _flow_labels(scenario)
     of_cells = [
         _rows(cell, result, document, columns, labels.get(cell.scheme, {}))
         for cell, result in zip(finished, measured, strict=True)
@@ -97,7 +99,6 @@ def measure(folder: CampaignFolder) -> Results:
         for cell, result in zip(finished, measured, strict=True)
         for row in _link_rows(cell, result, document, columns)
     ]
-    expect = from_data(resolved_scenario(document).get("expect") or [], list[Expectation])
     return Results(
         format=FORMAT,
         scenario=document["name"],
@@ -110,19 +111,18 @@ def measure(folder: CampaignFolder) -> Results:
         skipped=read_skipped(document),
         links=links,
         link_summary=_link_summary(order, links, metrics, columns),
-        expect=_judge_expectations(folder, expect, finished, of_cells, metrics) if expect else [],
+        expect=_judge_expectations(folder, scenario, finished, of_cells, metrics) if scenario.expect else [],
     )
 
 
 def _add_reports(
-    document: dict[str, Any],
+    scenario: Resolved,
     folder: CampaignFolder,
     finished: list[CellEntry],
     measured: list[Measured],
 ) -> list[Metric]:
     """Adds the values of metrics that programs report themselves to the measurements; returns the metrics."""
-    rows = resolved_scenario(document)["schemes"]
-    told = {key for row in rows for flow in row.get("flows", ()) for key in flow.get("program") or ()}
+    told = {key for row in scenario.schemes for flow in row.flows for key in flow.program or ()}
     paths = [folder.record_dir(cell.id) for cell in finished]
     described: list[Metric] = []
     if "reports" in told:
@@ -139,7 +139,7 @@ def _add_reports(
 
 def _judge_expectations(
     folder: CampaignFolder,
-    expect: list[Expectation],
+    scenario: Resolved,
     finished: list[CellEntry],
     of_cells: list[list[Row]],
     metrics: list[Metric],
@@ -149,16 +149,16 @@ def _judge_expectations(
     """
     from narrows.campaign import expectations
 
-    asked = expectations.questions(expect)
+    asked = expectations.questions(scenario.expect)
     if asked:
         of_cells = [[with_own_values(row) for row in cell_rows] for cell_rows in of_cells]
         for cell, cell_rows in zip(finished, of_cells, strict=True):
             answers = ask_states(folder.record_dir(cell.id), asked)
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
-    order = _scheme_order(folder)
+    order = _scheme_order(scenario, folder.cells)
     skipped = {row.scheme: row.reason for row in read_skipped(folder.document)}
-    return expectations.judge(expect, order, judged, skipped, metrics)
+    return expectations.judge(scenario.expect, order, judged, skipped, metrics)
 
 
 def with_own_values(row: Row) -> Row:
@@ -166,10 +166,9 @@ def with_own_values(row: Row) -> Row:
     return replace(row, metrics=dict(row.metrics), absent=dict(row.absent))
 
 
-def _scheme_order(folder: CampaignFolder) -> list[str]:
+def _scheme_order(scenario: Resolved, cells: list[CellEntry]) -> list[str]:
     """Schemes as the scenario lists them."""
-    labels = [row["label"] for row in resolved_scenario(folder.document)["schemes"]]
-    return list(dict.fromkeys([*labels, *(cell.scheme for cell in folder.cells)]))
+    return list(dict.fromkeys([row.label for row in scenario.schemes] + [cell.scheme for cell in cells]))
 
 
 def _rows(
@@ -268,12 +267,12 @@ def over_runs(rows: Sequence[Row | LinkRow], metrics: Iterable[Metric]) -> dict[
     return statistics
 
 
-def _flow_labels(document: dict[str, Any]) -> dict[str, dict[str, str]]:
+def _flow_labels(scenario: Resolved) -> dict[str, dict[str, str]]:
     """The labels of flows in the scenario, by the schemes of cells and their numbers."""
     flow_labels: dict[str, dict[str, str]] = {}
-    for row in resolved_scenario(document)["schemes"]:
-        labels = {str(flow["flow"]): flow["label"] for flow in row["flows"] if flow.get("label")}
-        flow_labels.setdefault(row["label"], labels)
+    for row in scenario.schemes:
+        labels = {str(flow.number): flow.label for flow in row.flows if flow.label}
+        flow_labels.setdefault(row.label, labels)
     return flow_labels
 
 

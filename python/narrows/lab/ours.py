@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from narrows.documents.campaign import INVALID, CellEntry
+from narrows.documents.resolved import Resolved
 from narrows.documents.results import Metric, Row
 from narrows.lab.arithmetic import combine
 from narrows.lab.reading import Column, Experiment
@@ -59,14 +60,14 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
     """The values of a finished experiment; for an interrupted one, those of its finished runs."""
     from narrows.campaign.entries import read_skipped
     from narrows.campaign.results import read
-    from narrows.campaign.schema import resolved_scenario
+    from narrows.campaign.schema import read_scenario
     from narrows.campaign.store import CampaignFolder
 
     path = run.campaign(experiment.name)
     folder = CampaignFolder.read(path)
     results = read(path)
     document = folder.document
-    scenario = resolved_scenario(document)
+    scenario = read_scenario(path, document)
     skipped = {row.scheme: row.reason for row in read_skipped(document)}
     result: dict[tuple[str, str, str], Ours] = {}
     metrics = {metric.name: metric for metric in results.metrics}
@@ -78,12 +79,12 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
     return Measured(result, metrics, _facts(folder.cells, document, scenario))
 
 
-def _facts(cells: Sequence[CellEntry], document: Json, scenario: Json) -> Facts:
+def _facts(cells: Sequence[CellEntry], document: Json, scenario: Resolved) -> Facts:
     words = [cell.verdict or cell.state for cell in cells]
     return Facts(
         scenario=document["name"],
         hash=document["hash"],
-        seconds=float(scenario.get("duration_ns") or 0) / 1e9,
+        seconds=scenario.duration_ns / 1e9,
         runs=max((cell.run for cell in cells), default=0),
         cells=len(cells),
         verdicts={word: words.count(word) for word in dict.fromkeys(words)},

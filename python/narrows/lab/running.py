@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from narrows.documents.resolved import Resolved
 from narrows.errors import DataError, UsageError
 from narrows.lab.reading import Column, Experiment, Lab, read
 from narrows.lab.store import find
@@ -202,7 +203,7 @@ def run_all(
     wanted: dict[str, set[str]] = {}
     if conditions is not None:
         for name, scenario in loaded.items():
-            rows = find_rows(run.lab, run.lab.experiments[name], run.where, scenario.scenario.to_json())
+            rows = find_rows(run.lab, run.lab.experiments[name], run.where, scenario.scenario)
             labels = {label for pair in conditions for label in rows.get(pair, ())}
             if labels:
                 wanted[name] = labels
@@ -238,14 +239,12 @@ def _code_of(finished: Finished, labels: set[str]) -> int:
     return EXIT_SOME_INVALID if bad else EXIT_OK
 
 
-def find_rows(
-    lab: Lab, experiment: Experiment, where: str, scenario: dict[str, Any]
-) -> dict[Pair, list[str]]:
+def find_rows(lab: Lab, experiment: Experiment, where: str, scenario: Resolved) -> dict[Pair, list[str]]:
     """The labels of a resolved scenario's rows by published scheme and case."""
     from narrows.scenario.derived import suffix
 
-    rows = scenario["schemes"]
-    bases = {row["label"]: row["label"].removesuffix(suffix(row.get("values") or {})) for row in rows}
+    rows = scenario.schemes
+    bases = {row.label: row.label.removesuffix(suffix(row.values)) for row in rows}
     ordered = list(dict.fromkeys(bases.values()))
     # The rows of the campaign are in the order of the experiment's schemes.
     wanted = list(dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes))
@@ -255,8 +254,6 @@ def find_rows(
         base = ordered[number] if number < len(ordered) else None
         for case in experiment.cases.values():
             result[name, case.name] = [
-                row["label"]
-                for row in rows
-                if bases[row["label"]] == base and meets(row.get("values") or {}, case.ours)
+                row.label for row in rows if bases[row.label] == base and meets(row.values, case.ours)
             ]
     return result

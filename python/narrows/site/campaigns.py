@@ -13,7 +13,6 @@ from typing import Any
 
 from narrows.analysis.metrics import ENDS, SUMMARY, has_packets, of_names
 from narrows.campaign import notes, results
-from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, write_atomically
 from narrows.comparison.sides import Side
 from narrows.errors import NarrowsError, reason
@@ -93,8 +92,8 @@ def _list_entry(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, n
     return {
         "name": campaign.name,
         "folder": name,
-        "title": resolved_scenario(folder.document).get("title") or "",
-        "question": resolved_scenario(folder.document).get("question") or "",
+        "title": campaign.resolved.title or "",
+        "question": campaign.resolved.question,
         "made": folder.document.get("created_at") or "",
         "plane": folder.document.get("where") or "",
         "runs": len(campaign.runs),
