@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import sys
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from narrows import __version__
 from narrows.agent.location import Location
+from narrows.campaign.entries import new_versions
 from narrows.campaign.execute import Executor
 from narrows.campaign.plan import Plan
 from narrows.campaign.planes import Plane
@@ -85,7 +85,7 @@ def run_cells(
         folder = CampaignFolder.resume(path, plan, sys.argv)
     else:
         shutil.rmtree(path, ignore_errors=True)
-        versions = {"narrows": __version__, "agent": agent.version(), "python": platform.python_version()}
+        versions = new_versions(agent)
         loaded = Loaded(frame, Path("validation"), "", [])
         folder = CampaignFolder.create(path, loaded, plan, agent.doctor(), versions, sys.argv)
     try:

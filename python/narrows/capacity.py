@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from narrows.agent.location import Location
-from narrows.campaign.store import read_run
+from narrows.campaign.json_files import read_run
 from narrows.documents.data import from_data
 from narrows.documents.doctor import Capacity, EmulatedRun, Simulator
 from narrows.documents.results import Measured

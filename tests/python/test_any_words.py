@@ -21,6 +21,7 @@ from campaign_kit import narrows
 from narrows.campaign.plan import make_plan
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.agent import MachineFacts
+from narrows.documents.campaign import Versions
 from narrows.errors import DataError, ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.loading import load_text
@@ -191,7 +192,7 @@ def test_a_campaign_that_is_planned_can_be_read_again(text: str) -> None:
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]*-r1", one) and len(one) < 128 for one in ids), ids
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "campaign"
-        CampaignFolder.create(path, loaded, plan, MachineFacts(), {}, ["narrows", "run"]).close()
+        CampaignFolder.create(path, loaded, plan, MachineFacts(), Versions(), ["narrows", "run"]).close()
         read = CampaignFolder.read(path)
     resolved = loaded.scenario.to_json()
     assert read.document["scenario"]["resolved"] == json.loads(json.dumps(resolved))

@@ -31,7 +31,7 @@ from narrows.calibrate.paths import (
 from narrows.calibrate.run import metrics_of, workload
 from narrows.calibrate.simulate import EVALUATIONS, Simulator, Wanted
 from narrows.calibrate.targets import targets_of
-from narrows.campaign.store import read_json
+from narrows.campaign.json_files import read_json
 from narrows.documents.calibration import FORMAT, Calibration
 from narrows.documents.data import from_data, to_data
 from narrows.errors import DataError, UsageError

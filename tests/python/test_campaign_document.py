@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import UNSET
 
+from campaign_kit import edited
 from narrows.campaign import entries, sealing
 from narrows.campaign.store import CampaignFolder, read_document
-from narrows.documents.campaign import FORMAT
+from narrows.documents.campaign import FORMAT, ScenarioSource, Versions
 from narrows.errors import EXIT_BAD_INPUT, DataError
 
 
@@ -19,7 +21,9 @@ def write_campaign(folder: Path, **members: Any) -> Path:
     """A campaign of two cells that have not run, the first with these members."""
     cells = [entries.new_entry(f"reno-r{run}", "reno", run) for run in (1, 2)]
     cells[0].update(members)
-    document = entries.new_document("made-up", "simulate", {}, {}, cells) | {"hash": "0123456789ab"}
+    document = entries.new_document("made-up", "simulate", ScenarioSource(), Versions(), cells) | {
+        "hash": "0123456789ab"
+    }
     (folder / "campaign.json").write_text(sealing.seal(document, FORMAT), encoding="utf-8")
     return folder
 
@@ -80,3 +84,38 @@ def test_a_damaged_cell_is_one_sentence_with_file_and_key(
         CampaignFolder.read(tmp_path)
     assert str(caught.value) == f"{tmp_path / 'campaign.json'}: is damaged: {words}"
     assert caught.value.exit_code == EXIT_BAD_INPUT
+
+
+def test_members_of_newer_versions_survive_a_change_of_the_header(tmp_path: Path) -> None:
+    file = write_campaign(tmp_path) / "campaign.json"
+    with edited(file) as document:
+        document.update(format=f"{FORMAT}.7", weather="fair")
+        document["sessions"] = [{"argv": ["narrows"], "started_at": "2026-11-28T10:00:00Z", "mood": 3}]
+        document["scenario"] = {"written": "x", "overrides": [], "resolved": {}, "author": "me"}
+    folder = CampaignFolder.read(tmp_path)
+    assert folder.header.is_open
+    folder.end_session("done")
+    assert folder.header.is_complete and folder.header.sessions[0].outcome == "done"
+    written = json.loads(file.read_text(encoding="utf-8"))
+    assert (written["weather"], written["scenario"]["author"]) == ("fair", "me")
+    assert written["sessions"][0]["mood"] == 3
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"sessions": "one"}, "the file.sessions is not a list"),
+        ({"sessions": [{"argv": [5]}]}, "the file.sessions[0].argv[0] is not printable text"),
+        ({"versions": {"narrows": 1}}, "the file.versions.narrows is not printable text"),
+        ({"host": {"cpus": "two"}}, "the file.host.cpus is not a whole number"),
+        ({"skipped": [{"scheme": "bbr3"}]}, "the file.skipped[0].reason is missing"),
+        ({"name": "\x1b[2J"}, "the file.name is not printable text"),
+    ],
+)
+def test_a_damaged_header_is_refused_with_its_member(
+    tmp_path: Path, members: dict[str, Any], problem: str
+) -> None:
+    with edited(write_campaign(tmp_path) / "campaign.json") as document:
+        document.update(members)
+    with pytest.raises(DataError, match=re.escape(f"campaign.json: is damaged: {problem}")):
+        CampaignFolder.read(tmp_path)

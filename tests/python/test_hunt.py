@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from narrows.campaign import sealing
-from narrows.campaign.store import read_json
+from narrows.campaign.json_files import read_json
 from narrows.cli.all_commands import app
 from narrows.documents.hunt import FORMAT
 from narrows.errors import DataError, UsageError

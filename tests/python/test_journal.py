@@ -18,6 +18,7 @@ from campaign_kit import edited, narrows, sentence, simulate
 from narrows.campaign import entries, journal, store
 from narrows.campaign.gathering import open_campaign
 from narrows.campaign.journal import Journal
+from narrows.documents.campaign import ScenarioSource, Versions
 from narrows.errors import DataError, NarrowsError
 from test_campaign import Lab
 
@@ -247,7 +248,8 @@ def test_the_cost_of_a_cell_does_not_grow_with_their_number(
         path = tmp_path / str(number)
         (path / "cells").mkdir(parents=True)
         cells = [entries.new_entry(f"reno-r{run}", "reno", run) for run in range(1, number + 1)]
-        folder = store.CampaignFolder(path, entries.new_document("x", "simulate", {}, {}, cells))
+        document = entries.new_document("x", "simulate", ScenarioSource(), Versions(), cells)
+        folder = store.CampaignFolder(path, document)
         folder.begin_session([])
         written, write = [], os.write
 

@@ -27,7 +27,7 @@ import pytest
 
 import processes
 from lab_kit import family
-from narrows.campaign.store import read_json
+from narrows.campaign.json_files import read_json
 from narrows.sweep.parts import PARTS
 from narrows.sweep.store import SweepFolder
 from processes import eventually

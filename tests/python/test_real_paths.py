@@ -27,11 +27,12 @@ from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
 from narrows.campaign.store import CampaignFolder, read_document
 from narrows.documents.agent import Ability, MachineFacts
+from narrows.documents.campaign import Versions
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.path_probe import ClockOffset, PathFacts, Port
 from narrows.hosts.remote_host import _LEAST_MTU, RemoteHost, RemoteOptions, Rendezvous, rendezvous_of
 from narrows.hosts.ssh import _DEAF
-from narrows.scenario import Cell, Scenario, cells_of, loads
+from narrows.scenario import Cell, Loaded, Scenario, cells_of, loads
 from narrows.scenario.overrides import Override, apply
 from narrows.scenario.real_path import named_host, sender_is_local
 from narrows.scenario.yaml_tree import parse
@@ -418,11 +419,9 @@ class Quiet:
 
 
 def campaign(folder: Path) -> tuple[CampaignFolder, list[Cell]]:
-    from narrows.scenario import Loaded
-
     cells = sorted(cells_of(found := scenario()), key=lambda cell: cell.run)
     plan, loaded = Plan(found, cells, []), Loaded(found, Path("x.yaml"), "", [])
-    return CampaignFolder.create(folder / "out", loaded, plan, MachineFacts(), {}, ["narrows"]), cells
+    return CampaignFolder.create(folder / "out", loaded, plan, MachineFacts(), Versions(), ["narrows"]), cells
 
 
 def test_failed_cells_are_tried_again_at_the_end_of_their_round(tmp_path: Path) -> None:

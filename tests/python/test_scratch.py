@@ -15,8 +15,8 @@ import pytest
 
 from campaign_kit import simulate
 from narrows import scratch
+from narrows.campaign.json_files import write_atomically
 from narrows.campaign.signals import Signalled, interruptible
-from narrows.campaign.store import write_atomically
 from narrows.errors import Interrupted
 from narrows.scratch import working_folder
 from narrows.threads import in_threads

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from campaign_kit import edited
-from narrows.campaign import store
+from narrows.campaign import json_files
 from narrows.errors import NarrowsError
 from test_campaign import Lab
 from test_campaign_more import STORED, TRACE, with_trace
@@ -61,10 +61,10 @@ def test_damaged_reasons_of_an_adopted_record_are_a_fault_of_its_own_file(
 
 def test_a_file_is_replaced_and_never_written_in_place(tmp_path: Path) -> None:
     path = tmp_path / "campaign.json"
-    store.write_atomically(path, "old")
+    json_files.write_atomically(path, "old")
     # A process with the file open continues to read the old one, as after a power cut: it is another file.
     os.link(path, tmp_path / "before")
-    store.write_atomically(path, "new")
+    json_files.write_atomically(path, "new")
     assert (tmp_path / "before").read_text() == "old" and path.read_text() == "new"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["before", "campaign.json"]
 
@@ -85,7 +85,7 @@ def test_a_file_is_on_the_disk_before_it_gets_its_name(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
-    store.write_atomically(tmp_path / "x", "text")
+    json_files.write_atomically(tmp_path / "x", "text")
     assert steps == ["file", "name", "folder"]
 
 
@@ -93,14 +93,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "campaign.json"
-    store.write_atomically(path, "old")
+    json_files.write_atomically(path, "old")
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(NarrowsError, match="no space left on device; what was finished before is kept"):
-        store.write_atomically(path, "new")
+        json_files.write_atomically(path, "new")
     assert [one.name for one in tmp_path.iterdir()] == ["campaign.json"] and path.read_text() == "old"
 
 

@@ -25,7 +25,8 @@ from campaign_kit import narrows as call
 from campaign_kit import simulate
 from narrows.campaign import results
 from narrows.campaign.checking import check_campaign
-from narrows.campaign.store import CampaignFolder, read_json
+from narrows.campaign.json_files import read_json
+from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError
 
 SCENARIO = """\

@@ -53,8 +53,8 @@ def intervals(path: Path, length_ns: int) -> list[Interval]:
 
     `length_ns` is the length of an interval.
     """
+    from narrows.campaign.json_files import read_run
     from narrows.campaign.series import read_throughput
-    from narrows.campaign.store import read_run
 
     cell = read_run(path).cell
     if length_ns * _MOST < cell["duration_ns"]:

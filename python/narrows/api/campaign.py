@@ -75,12 +75,12 @@ class Campaign:
     @property
     def name(self) -> str:
         """The name of the scenario."""
-        return str(self._folder.document.get("name", ""))
+        return self._folder.header.name
 
     @property
     def plane(self) -> str:
         """The plane: `simulate`, `emulate`, `hosts` or `import`."""
-        return str(self._folder.document.get("where", ""))
+        return self._folder.header.where
 
     @property
     def document(self) -> dict[str, Any]:
@@ -117,9 +117,7 @@ class Campaign:
     @property
     def skipped(self) -> dict[str, str]:
         """Schemes that could not run on this machine, with the reason."""
-        from narrows.campaign.entries import read_skipped
-
-        return {row.scheme: row.reason for row in read_skipped(self._folder.document)}
+        return {row.scheme: row.reason for row in self._folder.header.skipped}
 
     @cached_property
     def _columns(self) -> Columns:

@@ -25,7 +25,7 @@ from narrows.calibrate.search import Search
 from narrows.calibrate.table import DELAY, LOSS, THROUGHPUT, Table
 from narrows.calibrate.targets import Floor
 from narrows.campaign import sealing
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.csv_text import Rows
 from narrows.documents.calibration import (
     FORMAT,

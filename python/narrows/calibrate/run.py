@@ -19,7 +19,7 @@ from narrows.calibrate.simulate import EVALUATIONS, Simulator
 from narrows.calibrate.table import DELAY, LOSS, METRICS, THROUGHPUT, Table
 from narrows.calibrate.targets import Targets, floor_of, targets_of
 from narrows.campaign import sealing, signals
-from narrows.campaign.store import read_json, write_atomically
+from narrows.campaign.json_files import read_json, write_atomically
 from narrows.documents.calibration import Calibration
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError, reason
 from narrows.files import read_bytes

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign import integrity, own_metrics, results, results_file, sealing
+from narrows.campaign.json_files import read_run
 from narrows.campaign.schema import resolved_scenario
-from narrows.campaign.store import CampaignFolder, read_run
+from narrows.campaign.store import CampaignFolder
 from narrows.csv_text import neutralise
+from narrows.documents.campaign import Header
 from narrows.documents.data import to_data
 from narrows.documents.results import FORMAT, LinkRow, Results, Row
 from narrows.documents.run import Check
@@ -69,10 +71,10 @@ def _check_seal(folder: CampaignFolder) -> Check:
 
 
 def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
-    document, scenario = folder.document, resolved_scenario(folder.document)
+    header, scenario = folder.header, resolved_scenario(folder.document)
     file = folder.path / "campaign.json"
-    if document.get("hash") and document["hash"] not in _hashes(document, scenario):
-        yield f"{file}: its resolved scenario is not the one of its hash, {document['hash']}"
+    if header.hash and header.hash not in _hashes(header, scenario):
+        yield f"{file}: its resolved scenario is not the one of its hash, {header.hash}"
     rows = {row["label"]: row for row in scenario["schemes"]}
     for entry in folder.cells:
         if not entry.is_finished:
@@ -85,21 +87,21 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
             continue
         if problem := integrity.difference(cell, entry, run):
             yield problem
-        if document.get("where") != IMPORTED and entry.scheme in rows:
+        if header.where != IMPORTED and entry.scheme in rows:
             for key in _find_changed_keys(scenario, rows[entry.scheme], entry.run, run.cell):
                 yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
 
 
-def _hashes(document: dict[str, Any], scenario: dict[str, Any]) -> Iterator[str]:
+def _hashes(header: Header, scenario: dict[str, Any]) -> Iterator[str]:
     """The possible hashes of a campaign with this resolved scenario."""
     from narrows.scenario.model import hash_of
 
     own = hash_of(scenario)
     yield own
-    if document.get("where") == IMPORTED:
+    if header.where == IMPORTED:
         yield content_hash(scenario)
-    if merged := document.get("merged"):
-        yield content_hash({"scenario": own, "merged": [[item["hash"], item["runs"]] for item in merged]})
+    if merged := header.merged:
+        yield content_hash({"scenario": own, "merged": [[item.hash, item.runs] for item in merged]})
 
 
 def _find_changed_keys(
@@ -129,7 +131,7 @@ def _timeless(flow: dict[str, Any]) -> dict[str, Any]:
 
 def _file_problems(folder: CampaignFolder) -> Iterator[str]:
     try:
-        yield from integrity.find_changed_files(folder.files_dir, folder.document)
+        yield from integrity.find_changed_files(folder.files_dir, folder.header.scenario)
         known = {entry.id for entry in folder.cells}
         for path in sorted((folder.path / "cells").iterdir()):
             if path.name not in known and not path.name.startswith("."):
@@ -150,7 +152,7 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
         yield _check("results", iter([str(error)]), "")
         return
     if there is None:
-        if not folder.document.get("ended_at"):
+        if not folder.header.is_complete:
             yield _skip("results", "the campaign is not complete, so its results are measured when needed")
         elif file.exists() and results.read_stored(folder.path) is None:
             yield _skip("results", "results.json is of an older version; its numbers are measured anew")

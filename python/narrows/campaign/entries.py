@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import platform
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.documents.campaign import FORMAT, CellEntry
-from narrows.documents.data import DamagedError, from_data
-from narrows.documents.results import Skipped
+from narrows import __version__
+from narrows.campaign import integrity
+from narrows.campaign.schema import problem_of_members
+from narrows.documents.campaign import (
+    FORMAT,
+    AgentVersion,
+    Campaign,
+    CellEntry,
+    Header,
+    Override,
+    ScenarioSource,
+    Versions,
+)
+from narrows.documents.data import DamagedError, from_data, to_data
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
-    # Reading a campaign imports neither scenarios nor plans.
-    from narrows.campaign import plan
-    from narrows.scenario import Cell
+    # Reading a campaign needs neither scenarios nor what plans are made of.
+    from narrows.agent.location import Location
+    from narrows.scenario import Cell, Loaded
 
 
 def now() -> str:
@@ -23,23 +35,24 @@ def now() -> str:
 
 
 def new_document(
-    name: str, where: str, scenario: dict[str, Any], versions: dict[str, Any], cells: list[dict[str, Any]]
+    name: str, where: str, scenario: ScenarioSource, versions: Versions, cells: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The campaign.json of a new campaign; `scenario` is in its stored form."""
-    return {
-        "format": FORMAT,
-        "name": name,
-        "hash": "",
-        "where": where,
-        "scenario": scenario,
-        "created_at": now(),
-        "ended_at": None,
-        "sessions": [],
-        "versions": versions,
-        "host": None,
-        "skipped": [],
-        "cells": cells,
-    }
+    """The campaign.json of a new campaign."""
+    header = Header(
+        format=FORMAT, name=name, where=where, scenario=scenario, created_at=now(), versions=versions
+    )
+    return {**to_data(header), "cells": cells}
+
+
+def new_versions(agent: Location) -> Versions:
+    """The versions of the programs here. Raises `UnavailableError` if the agent does not answer."""
+    version = from_data(to_data(agent.version()), AgentVersion)
+    return Versions(narrows=__version__, agent=version, python=platform.python_version())
+
+
+def new_overrides(loaded: Loaded) -> list[Override]:
+    """The options that changed a scenario."""
+    return [Override(option=item.option, path=item.path, value=item.text) for item in loaded.overrides]
 
 
 def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
@@ -61,6 +74,15 @@ def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
     }
 
 
+def problem_of_campaign(document: dict[str, Any]) -> str | None:
+    """Why a campaign.json could not be read; None if it can be."""
+    try:
+        cells = from_data(document, Campaign).cells
+    except DamagedError as error:
+        return str(error)
+    return problem_of_members(document) or integrity.problem_of_cells(cells)
+
+
 def read_entries(file: Path, contents: list[dict[str, Any]]) -> list[CellEntry]:
     """The typed entries of cells. Raises `DataError` if they do not fit."""
     try:
@@ -69,17 +91,6 @@ def read_entries(file: Path, contents: list[dict[str, Any]]) -> list[CellEntry]:
         raise DataError(f"{file}: is damaged: {error}") from None
 
 
-def read_skipped(document: dict[str, Any]) -> list[Skipped]:
-    """The schemes that a campaign.json says could not run, each with the reason; the document has been
-    checked."""
-    return from_data(document.get("skipped") or [], list[Skipped])
-
-
 def new_planned(cell: Cell) -> dict[str, Any]:
     """The entry of a planned cell."""
     return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)
-
-
-def new_skipped(skipped: plan.Skipped) -> dict[str, str]:
-    """A scheme that cannot run, with the reason."""
-    return {"scheme": skipped.scheme, "reason": skipped.reason}

@@ -118,13 +118,12 @@ def _folders(place: Path) -> Iterator[Path]:
 
 
 def _creation_time(gathered: Gathered) -> str:
-    return str(gathered.folder.document.get("created_at") or "") if gathered.folder else ""
+    return (gathered.folder.header.created_at or "") if gathered.folder else ""
 
 
 def is_busy(folder: CampaignFolder) -> bool:
     """True if a process has locked the campaign for writing and has not ended its session."""
-    sessions = folder.document.get("sessions") or []
-    if not sessions or sessions[-1].get("ended_at"):
+    if not folder.header.is_open:
         return False
     try:
         number = folder.path.stat().st_ino
@@ -153,7 +152,7 @@ def record_problem(folder: CampaignFolder) -> str | None:
 
 
 def _results_problem(folder: CampaignFolder) -> str | None:
-    if not folder.document.get("ended_at") or os.path.lexists(folder.path / "results.json"):
+    if not folder.header.is_complete or os.path.lexists(folder.path / "results.json"):
         return None
     return (
         f"{folder.path}: results.json is missing, so its numbers are measured anew; narrows report"

@@ -11,9 +11,11 @@ from typing import Any
 
 from narrows import __version__
 from narrows.campaign import results as result_files
-from narrows.campaign.entries import new_document, new_entry, now
-from narrows.campaign.schema import problem_of_members
-from narrows.campaign.store import CampaignFolder, read_run
+from narrows.campaign.entries import new_document, new_entry, now, problem_of_campaign
+from narrows.campaign.json_files import read_run
+from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import ScenarioSource, Session, Versions
+from narrows.documents.data import to_data
 from narrows.documents.results import Results
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import fill
@@ -63,10 +65,10 @@ def new_import_document(
         "schemes": [{"label": scheme, "flows": []} for scheme in schemes],
         "expect": [],
     }
-    scenario = {"file": file, "written": written, "overrides": [], "resolved": resolved}
-    versions = {"narrows": __version__, "python": platform.python_version()}
-    session = {"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}
-    return new_document(name, WHERE, scenario, versions, cells) | {"sessions": [session]}
+    scenario = ScenarioSource(file=file, written=written, resolved=resolved)
+    versions = Versions(narrows=__version__, python=platform.python_version())
+    session = Session(argv=argv, started_at=now())
+    return new_document(name, WHERE, scenario, versions, cells) | {"sessions": [to_data(session)]}
 
 
 def new_import_entry(
@@ -85,7 +87,7 @@ def fill_campaign(
     """Creates the folder of an import: `read_all` writes the records of its cells and notes how each ended.
     The folder appears when it is complete. Documents that could not be read back are refused.
     """
-    if problem := problem_of_members(document):
+    if problem := problem_of_campaign(document):
         raise DataError(f"{target}: the campaign could not be read again: {problem}")
     with fill(target, last="campaign.json") as partial:
         (partial / "cells").mkdir()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from narrows.documents.campaign import CellEntry
+from narrows.documents.campaign import CellEntry, ScenarioSource
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError, reason
 from narrows.files import open_regular
@@ -29,7 +29,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,127}")
 _STATES = ("pending", "finished", "failed", "skipped")
 
 
-def check_document(path: Path, document: dict[str, Any]) -> None:
+def check_cells(path: Path, cells: list[CellEntry]) -> None:
     """Refuses a campaign.json (at `path`) whose cell names are not valid folder names, or whose parts lead
     elsewhere.
     """
@@ -39,23 +39,22 @@ def check_document(path: Path, document: dict[str, Any]) -> None:
                 f"{path.parent / part}: is a link to another place, where results would be read and leftovers"
                 " removed; put the folder itself there"
             )
-    if problem := problem_of_cells(document["cells"]):
+    if problem := problem_of_cells(cells):
         raise DataError(f"{path}: is damaged or was tampered with: {problem}")
 
 
-def problem_of_cells(cells: list[dict[str, Any]]) -> str | None:
+def problem_of_cells(cells: list[CellEntry]) -> str | None:
     """The problem of the entries of cells, such as duplicate ids; None if there is none."""
     seen: set[str] = set()
     for number, entry in enumerate(cells, 1):
         if problem := _problem(entry, seen):
             return f"cell {number} {problem}"
-        seen.add(entry["id"])
+        seen.add(entry.id)
     return None
 
 
-def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:
-    """The problem of an entry whose members have the right types (narrows.campaign.schema)."""
-    name, state = entry["id"], entry["state"]
+def _problem(entry: CellEntry, seen: set[str]) -> str | None:
+    name, state = entry.id, entry.state
     if not _ID.fullmatch(name):
         return f"has the id {name[:60]!r}, which is not a valid name of a folder"
     if name in seen:
@@ -133,14 +132,14 @@ def difference(cell: Path, entry: CellEntry, run: RunRecord) -> str | None:
     )
 
 
-def find_changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
+def find_changed_files(folder: Path, scenario: ScenarioSource) -> Iterator[str]:
     """Problems of the files that the cells of a campaign name, such as traces; the resolved scenario
     identifies each by its SHA-256.
     """
     # The readers of scenarios take long to import.
     from narrows.scenario.files import stored_name
 
-    named = {stored_name(name, sha256): sha256 for name, sha256 in _list_files(document.get("scenario"))}
+    named = {stored_name(name, sha256): sha256 for name, sha256 in _list_files(scenario.resolved)}
     for name, sha256 in named.items():
         try:
             with open_regular(folder / name) as file:

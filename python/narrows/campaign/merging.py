@@ -20,9 +20,11 @@ from narrows.campaign import integrity
 from narrows.campaign import results as result_files
 from narrows.campaign.entries import now
 from narrows.campaign.gathering import is_busy, record_problem
+from narrows.campaign.json_files import read_json, write_atomically
 from narrows.campaign.schema import resolved_scenario
-from narrows.campaign.store import CampaignFolder, read_json, write_atomically
-from narrows.documents.campaign import FORMAT, CellEntry
+from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import FORMAT, CellEntry, Session
+from narrows.documents.data import to_data
 from narrows.documents.run import FORMAT as RUN_FORMAT
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.scenario.hashes import content_hash
@@ -158,8 +160,8 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
         merged.append(
             {
                 "folder": folder.path.resolve().name,
-                "hash": document.get("hash"),
-                "created_at": document.get("created_at"),
+                "hash": folder.header.hash,
+                "created_at": folder.header.created_at,
                 "versions": document.get("versions"),
                 "host": document.get("host"),
                 "runs": {str(before): after for before, after in numbers.items()},
@@ -170,7 +172,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
     if drawn:
         resolved["drawn"] = drawn
     measured = {scheme for scheme, _ in taken}
-    skipped = {item["scheme"]: item for folder in folders for item in folder.document.get("skipped", ())}
+    skipped = {row.scheme: row for folder in folders for row in folder.header.skipped}
     time = now()
     own = hash_of(resolved)
     if any(copied.renumbered for copied in copies):
@@ -183,8 +185,8 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
         "scenario": {**(first.get("scenario") or {}), "resolved": resolved},
         "created_at": time,
         "ended_at": time,
-        "sessions": [{"argv": argv, "started_at": time, "ended_at": time, "outcome": "merged"}],
-        "skipped": [item for name, item in skipped.items() if name not in measured],
+        "sessions": to_data([Session(argv=argv, started_at=time, ended_at=time, outcome="merged")]),
+        "skipped": to_data([row for name, row in skipped.items() if name not in measured]),
         "cells": [copied.content for copied in copies],
         "merged": merged,
     }
@@ -256,17 +258,10 @@ def _copy_files(folder: CampaignFolder, target: Path) -> None:
 def _remarks(folders: Iterable[CampaignFolder]) -> list[str]:
     """Differences between the machines, for readers of the merged numbers."""
     remarks = []
-    documents = [folder.document for folder in folders]
+    headers = [folder.header for folder in folders]
     for words, values in (
-        ("versions of narrows", [(document.get("versions") or {}).get("narrows") for document in documents]),
-        (
-            "kernels",
-            [
-                (document.get("host") or {}).get("kernel")
-                for document in documents
-                if document.get("where") != "simulate"
-            ],
-        ),
+        ("versions of narrows", [header.versions and header.versions.narrows for header in headers]),
+        ("kernels", [header.host and header.host.kernel for header in headers if header.where != "simulate"]),
     ):
         listed = list(dict.fromkeys(str(value) for value in values if value))
         if len(listed) > 1:

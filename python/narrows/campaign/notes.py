@@ -7,31 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from narrows.campaign.entries import now
-from narrows.campaign.store import read_document, read_json, write_atomically
+from narrows.campaign.json_files import read_json, read_typed, write_atomically
+from narrows.campaign.store import read_document
+from narrows.documents.data import to_data
+from narrows.documents.notes import FORMAT, Note, Notes
 from narrows.errors import DataError, UsageError
 from narrows.text import any_of, shorten
 
-FORMAT = "narrows/notes/1"
 FILE = "notes.json"
 LONGEST_NOTE = 2000
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
-
-
-@dataclass
-class Notes:
-    """The tags of a campaign in the order in which they were given, and its notes with their times."""
-
-    tags: list[str] = field(default_factory=list)
-    notes: list[dict[str, str]] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """The content of the file."""
-        return {"format": FORMAT, "tags": self.tags, "notes": self.notes}
 
 
 def read(campaign: Path) -> Notes:
@@ -39,14 +29,13 @@ def read(campaign: Path) -> Notes:
     file = campaign / FILE
     if not file.exists():
         return Notes()
-    document = read_json(file, FORMAT)
-    return Notes(list(document["tags"]), [dict(note) for note in document["notes"]])
+    return read_typed(file, read_json(file, FORMAT), Notes)
 
 
 def write(campaign: Path, notes: Notes) -> None:
     """Writes the notes of a campaign; the folder must contain one."""
     read_document(campaign)
-    write_atomically(campaign / FILE, json.dumps(notes.to_json(), indent=1, ensure_ascii=False) + "\n")
+    write_atomically(campaign / FILE, json.dumps(to_data(notes), indent=1, ensure_ascii=False) + "\n")
 
 
 def add_note(campaign: Path, text: str) -> Notes:
@@ -55,7 +44,7 @@ def add_note(campaign: Path, text: str) -> Notes:
     if not text or len(text) > LONGEST_NOTE or not all(line.isprintable() for line in text.splitlines()):
         raise UsageError(f"a note is some text of at most {LONGEST_NOTE} letters, without control characters")
     notes = read(campaign)
-    notes.notes.append({"at": now(), "text": text})
+    notes = replace(notes, notes=[*notes.notes, Note(at=now(), text=text)])
     write(campaign, notes)
     return notes
 
@@ -66,7 +55,7 @@ def remove_note(campaign: Path, number: int) -> Notes:
     if not 1 <= number <= len(notes.notes):
         there = f"there are notes 1 to {len(notes.notes)}" if notes.notes else "there is none"
         raise UsageError(f"{campaign}: has no note {number}; {there}")
-    del notes.notes[number - 1]
+    notes = replace(notes, notes=notes.notes[: number - 1] + notes.notes[number:])
     write(campaign, notes)
     return notes
 
@@ -79,7 +68,7 @@ def add_tags(campaign: Path, tags: list[str]) -> Notes:
                 f'"{shorten(tag)}" is not a tag; use at most 40 letters, digits and . _ + -, such as paper'
             )
     notes = read(campaign)
-    notes.tags = list(dict.fromkeys([*notes.tags, *tags]))
+    notes = replace(notes, tags=list(dict.fromkeys([*notes.tags, *tags])))
     write(campaign, notes)
     return notes
 
@@ -91,6 +80,6 @@ def remove_tags(campaign: Path, tags: list[str]) -> Notes:
         if tag not in notes.tags:
             there = f"it has {any_of(notes.tags)}".replace(" or ", " and ") if notes.tags else "it has none"
             raise DataError(f'{campaign}: has no tag "{shorten(tag)}"; {there}')
-    notes.tags = [tag for tag in notes.tags if tag not in tags]
+    notes = replace(notes, tags=[tag for tag in notes.tags if tag not in tags])
     write(campaign, notes)
     return notes

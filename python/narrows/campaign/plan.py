@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
 
 from narrows.campaign.memory_need import describe_need
-from narrows.campaign.schema import problem_of_members
 from narrows.documents.agent import Facts
+from narrows.documents.campaign import ScenarioSource, Versions
+from narrows.documents.data import to_data
+from narrows.documents.results import Skipped
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
@@ -19,14 +20,6 @@ from narrows.schemes.availability import no_rights, why_not
 
 #: Plans list up to this many flows or schemes, and count them beyond that.
 _LISTED = 8
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A scheme of the scenario that does not run, with the reason."""
-
-    scheme: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> 
             ]
         reasons += _missing_models(row) or _missing_programs(row, scenario, first[row.label])
         if reasons:
-            skipped.append(Skipped(row.label, reasons[0]))
+            skipped.append(Skipped(scheme=row.label, reason=reasons[0]))
     left_out = {item.scheme for item in skipped}
     cells = [cell for cell in cells_of(scenario) if cell.scheme not in left_out]
     if not cells:
@@ -103,19 +96,11 @@ def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> 
 
 def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]) -> None:
     """Refuses a plan whose campaign could not be read back, by the readers' rules."""
-    # Imports the definitions of documents, which listings of schemes avoid.
-    from narrows.campaign import integrity
+    from narrows.campaign.entries import new_document, new_planned, problem_of_campaign
 
-    entries: list[dict[str, Any]] = [
-        {"id": cell.id, "scheme": cell.scheme, "run": cell.run, "state": "pending"} for cell in cells
-    ]
-    document = {
-        "format": "narrows/campaign/1",
-        "scenario": {"resolved": scenario.to_json()},
-        "cells": entries,
-        "skipped": [{"scheme": item.scheme, "reason": item.reason} for item in skipped],
-    }
-    if problem := problem_of_members(document) or integrity.problem_of_cells(entries):
+    source = ScenarioSource(resolved=scenario.to_json())
+    document = new_document(scenario.name, scenario.where, source, Versions(), list(map(new_planned, cells)))
+    if problem := problem_of_campaign(document | {"skipped": to_data(skipped)}):
         raise DataError(f"{scenario.name}: the campaign could not be read again: {problem}")
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from narrows.campaign.json_files import read_run
 from narrows.campaign.own_metrics import NOT_REPORTED
-from narrows.campaign.store import read_run
 from narrows.documents.resolved import Cell, read_cell
 from narrows.documents.results import Measured, Metric
 from narrows.errors import DataError

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from narrows.campaign.json_files import read_run
 from narrows.campaign.own_metrics import NOT_REPORTED, SHOWN_UNITS
-from narrows.campaign.store import read_run
 from narrows.documents.results import Measured, Metric
 from narrows.documents.run import Flow, ReportPlan
 from narrows.errors import DataError

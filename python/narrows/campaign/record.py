@@ -56,14 +56,14 @@ class Run:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The whole `run.json`. Raises `DataError` if it is missing, damaged or of a newer version."""
-        from narrows.campaign.store import read_json
+        from narrows.campaign.json_files import read_json
 
         self._check()
         return read_json(self.path / "run.json", FORMAT)
 
     @cached_property
     def _record(self) -> RunRecord:
-        from narrows.campaign.store import read_run
+        from narrows.campaign.json_files import read_run
 
         self._check()
         return read_run(self.path)

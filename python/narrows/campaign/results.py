@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
-from narrows.campaign.entries import read_skipped
+from narrows.campaign.json_files import read_json, write_atomically
 from narrows.campaign.schema import read_scenario
-from narrows.campaign.store import CampaignFolder, read_json, write_atomically
-from narrows.documents.campaign import INVALID, PENDING, CellEntry
+from narrows.campaign.store import CampaignFolder
+from narrows.documents.campaign import INVALID, PENDING, CellEntry, Header
 from narrows.documents.data import DamagedError, from_data, to_data
 from narrows.documents.resolved import Resolved
 from narrows.documents.results import (
@@ -90,25 +90,25 @@ def measure(folder: CampaignFolder) -> Results:
     columns = Columns(scenario, [metric.name for metric in metrics])
     labels = _flow_labels(scenario)
     of_cells = [
-        _rows(cell, result, document, columns, labels.get(cell.scheme, {}))
+        _rows(cell, result, folder.header, columns, labels.get(cell.scheme, {}))
         for cell, result in zip(finished, measured, strict=True)
     ]
     rows = [row for cell_rows in of_cells for row in cell_rows]
     links = [
         row
         for cell, result in zip(finished, measured, strict=True)
-        for row in _link_rows(cell, result, document, columns)
+        for row in _link_rows(cell, result, folder.header, columns)
     ]
     return Results(
         format=FORMAT,
-        scenario=document["name"],
-        hash=document["hash"],
+        scenario=folder.header.name,
+        hash=folder.header.hash,
         metrics=metrics,
         columns=[column.to_document() for column in columns.listed],
         rows=rows,
         digests={cell.id: cell.digest for cell in finished if cell.digest},
         summary=_summaries(order, cells, rows, metrics, columns),
-        skipped=read_skipped(document),
+        skipped=folder.header.skipped,
         links=links,
         link_summary=_link_summary(order, links, metrics, columns),
         expect=_judge_expectations(folder, scenario, finished, of_cells, metrics) if scenario.expect else [],
@@ -157,7 +157,7 @@ def _judge_expectations(
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
     order = _scheme_order(scenario, folder.cells)
-    skipped = {row.scheme: row.reason for row in read_skipped(folder.document)}
+    skipped = {row.scheme: row.reason for row in folder.header.skipped}
     return expectations.judge(scenario.expect, order, judged, skipped, metrics)
 
 
@@ -174,7 +174,7 @@ def _scheme_order(scenario: Resolved, cells: list[CellEntry]) -> list[str]:
 def _rows(
     cell: CellEntry,
     measured: Measured,
-    document: dict[str, Any],
+    header: Header,
     columns: Columns,
     labels: dict[str, str],
 ) -> list[Row]:
@@ -182,8 +182,8 @@ def _rows(
     numbers = {flow.flow: None if flow.flow == ALL else int(flow.flow) for flow in measured.flows}
     return [
         Row(
-            scenario=document["name"],
-            plane=document.get("where"),
+            scenario=header.name,
+            plane=header.where,
             base=columns.base(cell.scheme),
             scheme=cell.scheme,
             run=cell.run,
@@ -207,14 +207,12 @@ def _values(columns: Columns, label: str, flow: int | None = None) -> dict[str, 
     return columns.values(label, flow) if columns.listed else None
 
 
-def _link_rows(
-    cell: CellEntry, measured: Measured, document: dict[str, Any], columns: Columns
-) -> list[LinkRow]:
+def _link_rows(cell: CellEntry, measured: Measured, header: Header, columns: Columns) -> list[LinkRow]:
     """One row per link that the scenario measures."""
     return [
         LinkRow(
-            scenario=document["name"],
-            plane=document.get("where"),
+            scenario=header.name,
+            plane=header.where,
             base=columns.base(cell.scheme),
             scheme=cell.scheme,
             run=cell.run,
@@ -393,7 +391,7 @@ def _covers(results: Results, folder: CampaignFolder) -> bool:
         if finished.get(cell) and digests.get(cell, finished[cell]) != finished[cell]
     ]
     file = folder.path / "results.json"
-    if results.hash != folder.document.get("hash"):
+    if results.hash != folder.header.hash:
         raise DataError(f"{file}: is of another campaign; {sealing.remedy(file, FORMAT)}")
     if others:
         raise DataError(f"{file}: is of another record of {others[0]}; {sealing.remedy(file, FORMAT)}")

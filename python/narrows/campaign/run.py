@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ from typing import Any
 
 from rich.console import Console
 
-from narrows import __version__
 from narrows.agent.location import Location, this_machine
 from narrows.campaign import results as result_files
 from narrows.campaign import signals
 from narrows.campaign.bpf import check_programs
-from narrows.campaign.entries import read_skipped
+from narrows.campaign.entries import new_versions
 from narrows.campaign.events import Tell, nobody
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
@@ -29,6 +27,7 @@ from narrows.campaign.real_path import RealPathPlane
 from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.documents.agent import Facts, MachineFacts
+from narrows.documents.data import to_data
 from narrows.documents.results import Outcome, Results
 from narrows.errors import (
     EXIT_EXPECTATION,
@@ -203,11 +202,7 @@ def run_campaign(
             console.print(text, highlight=False, soft_wrap=True)
 
     agent = this_machine()
-    versions = {
-        "narrows": __version__,
-        "agent": agent.version(),
-        "python": platform.python_version(),
-    }
+    versions = new_versions(agent)
     path = choose_folder(loaded, output, resume)
     # The folder is checked first, because the result is the same on any machine.
     again = (path / "campaign.json").exists()
@@ -263,17 +258,7 @@ def _keep_words(
     folder: CampaignFolder, loaded: Loaded, changed: dict[str, str], say: Callable[[str], None]
 ) -> None:
     """Stores the new texts in campaign.json, with the scenario that contains them, and reports that."""
-    document, scenario = folder.document, loaded.scenario
-    written = document["scenario"]
-    written["resolved"].update({key: getattr(scenario, key) for key in changed})
-    written.update(
-        written=loaded.text,
-        overrides=[
-            {"option": override.option, "path": override.path, "value": override.text}
-            for override in loaded.overrides
-        ],
-    )
-    document["name"] = scenario.name
+    folder.reword(loaded, {key: getattr(loaded.scenario, key) for key in changed})
     folder.note_session(changed=changed)
     for sentence in changed.values():
         say(f"{folder.path}: {sentence}; the runs are of the same experiment and are kept")
@@ -309,11 +294,11 @@ def _run_in(
         where=scenario.where,
         cells=len(states),
         finished=finished,
-        skipped=folder.document["skipped"],
+        skipped=to_data(folder.header.skipped),
     )
     for warning in [*scenario.warnings, *plan.memory]:
         view.message(f"warning: {warning}")
-    for row in read_skipped(folder.document):
+    for row in folder.header.skipped:
         view.message(f"skipped {row.scheme}: {row.reason}")
     if again:
         view.message(

@@ -1,4 +1,4 @@
-"""The members of a campaign's files that Narrows reads, with their types.
+"""The members of a campaign's files that have no definition yet, and their types.
 
 The files are plain text; a manual change that does not fit is refused with the name of the member.
 """

@@ -7,10 +7,8 @@ complete. After any interruption, existing cells are therefore intact and missin
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +20,23 @@ from narrows.campaign import entries, integrity, journal, sealing
 from narrows.campaign.entries import now
 from narrows.campaign.folders import check_vacant, make_folder, no_folder
 from narrows.campaign.journal import Journal
+from narrows.campaign.json_files import read_json, read_run, read_typed, write_atomically
 from narrows.campaign.schema import check_members
-from narrows.documents.campaign import FAILED, FINISHED, FORMAT, PENDING, CellEntry
-from narrows.documents.data import DamagedError, from_data, to_data
-from narrows.documents.run import FORMAT as RUN_FORMAT
-from narrows.documents.run import RunRecord
+from narrows.documents.campaign import (
+    FAILED,
+    FINISHED,
+    FORMAT,
+    PENDING,
+    Campaign,
+    CellEntry,
+    Header,
+    ScenarioSource,
+    Session,
+    Versions,
+)
+from narrows.documents.data import to_data
 from narrows.errors import DataError, NarrowsError, UsageError, reason
-from narrows.files import read_bytes, read_whole
+from narrows.files import read_bytes
 from narrows.locks import FolderLock
 from narrows.threads import in_threads
 
@@ -40,83 +48,6 @@ if TYPE_CHECKING:
     from narrows.scenario.files import Files
 
 FILE = "campaign.json"
-#: Results of 10,000 runs with a flow each have 90 MB.
-_MOST_BYTES = 2_000_000_000
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Writes a file so that a reader sees either the old or the new one, even after a power cut."""
-    try:
-        handle, temporary = scratch.new_file(path)
-        try:
-            os.fchmod(handle, 0o644)
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content.encode() if isinstance(content, str) else content)
-                stream.flush()
-                os.fsync(stream.fileno())
-                # Before the file is closed, because closing unlocks it.
-                temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except FileNotFoundError:
-        raise NarrowsError(
-            f"{path}: can't be written: its folder was removed meanwhile; run the same command again"
-        ) from None
-    except OSError as error:
-        raise NarrowsError(
-            f"{path}: can't be written: {reason(error)}; what was finished"
-            " before is kept, make room and run the same command again"
-        ) from None
-
-
-def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[str, Any]:
-    """Reads one of our JSON files and checks its format; refuses newer major versions, and older ones that
-    are not in `older`."""
-    try:
-        content = read_whole(path, "file of a campaign", _MOST_BYTES)
-        document = json.loads(content)
-    except DataError as error:
-        if not path.exists():
-            raise DataError(f"{path}: there is no such file, so this is not a folder of results") from None
-        raise DataError(f"{path}: {error}") from None
-    except RecursionError:
-        raise DataError(f"{path}: is damaged: it nests too deeply") from None
-    except ValueError as error:
-        remedy = sealing.remedy(path, expected)
-        told = f"{str(error).splitlines()[0]}{f'; {remedy}' if remedy else ''}"
-        raise DataError(f"{path}: is damaged: {told}") from None
-    stated = document.get("format") if isinstance(document, dict) else None
-    # A minor version only adds members.
-    if isinstance(stated, str) and stated.partition(".")[0] in (expected, *older):
-        sealing.check_seal(path, content, document, stated.partition(".")[0])
-        check_members(path, document)
-        return dict(document)
-    kind = expected.rsplit("/", 1)[0]
-    if isinstance(stated, str) and stated.rsplit("/", 1)[0] == kind:
-        raise DataError(
-            f"{path}: is in the format {stated.partition('.')[0]}, this version of narrows reads {expected};"
-            " update narrows"
-        )
-    raise DataError(f"{path}: is not a file of the format {expected}")
-
-
-def read_run(cell: Path) -> RunRecord:
-    """The run.json in the folder of a record. Raises `DataError` if it is missing, damaged or newer."""
-    return as_run(cell, read_json(cell / "run.json", RUN_FORMAT))
-
-
-def as_run(cell: Path, document: dict[str, Any]) -> RunRecord:
-    """The typed content of the run.json in a folder. Raises `DataError` if it does not fit."""
-    try:
-        return from_data(document, RunRecord)
-    except DamagedError as error:
-        raise DataError(f"{cell / 'run.json'}: is damaged: {error}") from None
 
 
 @dataclass
@@ -124,7 +55,10 @@ class CampaignFolder:
     """An open campaign. Only one process at a time can open it for writing."""
 
     path: Path
+    #: The content of campaign.json, with members of newer versions.
     document: dict[str, Any]
+    #: Its typed members, since the last change.
+    _header: Header | None = field(default=None, repr=False)
     _lock: FolderLock | None = field(default=None, repr=False)
     #: Facts about the running session.
     _journal: Journal | None = field(default=None, repr=False)
@@ -144,30 +78,24 @@ class CampaignFolder:
         loaded: Loaded,
         plan: Plan,
         facts: Facts,
-        versions: dict[str, Any],
+        versions: Versions,
         argv: list[str],
     ) -> CampaignFolder:
         """Creates a campaign in a folder that does not exist yet, is empty or contains only leftovers of a
         killed start."""
         scenario = plan.scenario
         make_folder(path)
-        written = {
-            "file": loaded.path.name,
-            "written": loaded.text,
-            "overrides": [
-                {"option": item.option, "path": item.path, "value": item.text} for item in loaded.overrides
-            ],
-            "resolved": scenario.to_json(),
-        }
-        document = entries.new_document(
-            scenario.name,
-            scenario.where,
-            written,
-            to_data(versions),
-            list(map(entries.new_planned, plan.cells)),
+        source = ScenarioSource(
+            file=loaded.path.name,
+            written=loaded.text,
+            overrides=entries.new_overrides(loaded),
+            resolved=scenario.to_json(),
         )
-        skipped = list(map(entries.new_skipped, plan.skipped))
-        folder = cls(path, document | {"hash": scenario.hash, "host": to_data(facts), "skipped": skipped})
+        cells = list(map(entries.new_planned, plan.cells))
+        document = entries.new_document(scenario.name, scenario.where, source, versions, cells)
+        folder = cls(
+            path, document | {"hash": scenario.hash, "host": to_data(facts), "skipped": to_data(plan.skipped)}
+        )
         folder._acquire()
         try:
             # Again, because another process may have been at work until the lock was ours.
@@ -206,10 +134,10 @@ class CampaignFolder:
         """Opens a campaign for reading."""
         if not path.is_dir():
             raise no_folder(path)
-        folder = cls(path, read_document(path))
-        # Read here, so that every reader of a campaign refuses damaged entries.
-        folder._index()
-        return folder
+        document, campaign = _read_content(path)
+        entries = {entry.id: entry for entry in campaign.cells}
+        contents = {content["id"]: content for content in document["cells"]}
+        return cls(path, document, campaign, _entries=entries, _contents=contents)
 
     def close(self) -> None:
         """Releases the folder for other processes."""
@@ -218,6 +146,17 @@ class CampaignFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    @property
+    def header(self) -> Header:
+        """The members of campaign.json that are not about single cells."""
+        if self._header is None:
+            self._header = read_typed(self.path / FILE, self.document, Header)
+        return self._header
+
+    def _change_header(self, **members: object) -> None:
+        self.document.update(to_data(members))
+        self._header = None
 
     # -- cells -----------------------------------------------------------------------------------
 
@@ -286,7 +225,7 @@ class CampaignFolder:
     def check_records(self) -> None:
         """Refuses records and cell files that have changed since they were recorded."""
         in_threads(self.record_dir, [cell.id for cell in self.cells if cell.is_finished])
-        for problem in integrity.find_changed_files(self.files_dir, self.document):
+        for problem in integrity.find_changed_files(self.files_dir, self.header.scenario):
             raise DataError(problem)
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:
@@ -307,13 +246,17 @@ class CampaignFolder:
 
     def note_round(self, state: dict[str, Any]) -> None:
         """Records the state of the machines of a campaign between hosts before or after a round."""
-        self.document.setdefault("rounds", []).append(state)
+        self._change_header(rounds=[*(self.header.rounds or ()), state])
         self._write(journal.ROUND, state)
 
     def note_session(self, **facts: Any) -> None:
         """Records facts about the process that is working on the campaign."""
-        self.document["sessions"][-1].update(facts)
+        self._change_session(facts)
         self._write(journal.SESSION, facts)
+
+    def _change_session(self, facts: dict[str, Any]) -> None:
+        self.document["sessions"][-1].update(facts)
+        self._header = None
 
     def sync_if_due(self) -> None:
         """Syncs to the disk what has waited long enough."""
@@ -322,7 +265,7 @@ class CampaignFolder:
 
     def _write(self, kind: str, content: dict[str, Any]) -> None:
         if self._journal is None:
-            self._journal = Journal(self.path, self.document["hash"], len(self.document["sessions"]))
+            self._journal = Journal(self.path, self.header.hash, len(self.header.sessions))
         self._journal.write(kind, content)
 
     def save(self) -> None:
@@ -340,17 +283,22 @@ class CampaignFolder:
 
     def begin_session(self, argv: list[str]) -> None:
         """Records that a process is working on the campaign."""
-        self.document["sessions"].append(
-            {"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}
-        )
-        self.document["ended_at"] = None
+        self.document["sessions"].append(to_data(Session(argv=argv, started_at=now())))
+        self._change_header(ended_at=None)
         self.save()
+
+    def reword(self, loaded: Loaded, words: dict[str, str | None]) -> None:
+        """Changes words for people (`name`, `title`, `question`) to those of a scenario; keeps its text."""
+        source = self.document["scenario"]
+        source["resolved"].update(words)
+        source.update(written=loaded.text, overrides=to_data(entries.new_overrides(loaded)))
+        self._change_header(name=loaded.scenario.name)
 
     def end_session(self, outcome: str) -> None:
         """Records how the work ended."""
-        self.document["sessions"][-1].update(ended_at=now(), outcome=outcome)
+        self._change_session({"ended_at": now(), "outcome": outcome})
         if outcome == "done":
-            self.document["ended_at"] = now()
+            self._change_header(ended_at=now())
         self.save()
         (self._journal or Journal(self.path, "", 0)).remove()
         self._journal = None
@@ -383,7 +331,7 @@ class CampaignFolder:
             if cell.id not in known:
                 document["cells"].append(entries.new_planned(cell))
         measured = {entry.scheme for entry in self.cells if entry.is_finished}
-        document["skipped"] = [entries.new_skipped(row) for row in plan.skipped if row.scheme not in measured]
+        self._change_header(skipped=[row for row in plan.skipped if row.scheme not in measured])
         self.begin_session(argv)
 
     def _keep_files(self, files: Files) -> None:
@@ -437,7 +385,12 @@ class CampaignFolder:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The content of a folder's campaign.json; all its cells lie in the folder."""
+    """The content of a folder's campaign.json, whose cells are known to lie in the folder."""
+    return _read_content(path)[0]
+
+
+def _read_content(path: Path) -> tuple[dict[str, Any], Campaign]:
+    """The same, and its typed members."""
     if (path / "sweep.json").is_file():
         raise DataError(
             f"{path}: holds a sweep, of which there are no records; 'narrows sweep show', 'narrows plot' and"
@@ -452,11 +405,18 @@ def read_document(path: Path) -> dict[str, Any]:
         # campaign.json.
         if _identity(file) == before:
             break
-    integrity.check_document(file, document)
+    campaign = _check_content(file, document)
     if written is not None and written.apply(document):
-        check_members(written.path, document)
-        integrity.check_document(written.path, document)
-    return document
+        campaign = _check_content(written.path, document)
+    return document, campaign
+
+
+def _check_content(file: Path, document: dict[str, Any]) -> Campaign:
+    """The typed members of campaign.json, perhaps with its journal. Raises `DataError` if they do not fit."""
+    check_members(file, document)
+    campaign = read_typed(file, document, Campaign)
+    integrity.check_cells(file, campaign.cells)
+    return campaign
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
@@ -470,11 +430,11 @@ def _identity(file: Path) -> tuple[int, int] | None:
 def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
     """The content of a folder's campaign.json, which must belong to this scenario."""
     document = read_document(path)
-    if document.get("hash") != scenario.hash:
+    header = read_typed(path / FILE, document, Header)
+    if header.hash != scenario.hash:
         raise UsageError(
-            f"{path} holds another campaign ({document.get('name')}, {document.get('hash')}) than the one"
-            " asked"
-            f" for ({scenario.name}, {scenario.hash}); choose another folder with -o"
+            f"{path} holds another campaign ({header.name}, {header.hash}) than the one asked for"
+            f" ({scenario.name}, {scenario.hash}); choose another folder with -o"
         )
     return document
 

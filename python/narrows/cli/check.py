@@ -37,7 +37,7 @@ def check(
     from narrows.campaign.checking import check_campaign
     from narrows.cli.common import print_json
     from narrows.documents.data import to_data
-    from narrows.documents.run import CheckedCampaign, CheckReport
+    from narrows.documents.run import CHECK_FORMAT, CheckedCampaign, CheckReport
     from narrows.errors import EXIT_FAILURE
     from narrows.threads import in_threads
 
@@ -53,7 +53,7 @@ def check(
     ]
     ok = all(cell.ok for cell in outcome) and all(check.ok for each in whole for check in each.checks)
     if as_json:
-        print_json(to_data(CheckReport(format="narrows/check/1", ok=ok, cells=outcome, campaigns=whole)))
+        print_json(to_data(CheckReport(format=CHECK_FORMAT, ok=ok, cells=outcome, campaigns=whole)))
     else:
         _print(outcome, whole)
     if not ok:
@@ -85,7 +85,7 @@ def _verify(pair: tuple[Path, CellEntry | None]) -> CheckedCell:
 
     from narrows import _native
     from narrows.campaign import integrity
-    from narrows.campaign.store import read_run
+    from narrows.campaign.json_files import read_run
     from narrows.documents.data import from_data
     from narrows.documents.run import Check, CheckedCell
     from narrows.errors import DataError

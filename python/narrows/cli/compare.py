@@ -245,7 +245,7 @@ def _show(document: Comparison, *, markdown: bool, html: bool, as_json: bool, ou
     if output is None:
         print(text, end="")
         return
-    from narrows.campaign.store import write_atomically
+    from narrows.campaign.json_files import write_atomically
 
     write_atomically(output, text)
     print(f"comparison: {output}")

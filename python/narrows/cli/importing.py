@@ -179,7 +179,7 @@ for _tool, _what in IMPORTS.items():
 def _print(done: Imported) -> None:
     """Prints Pantheon's table and ours."""
     from narrows.analysis.tables import print_cells, print_summary
-    from narrows.campaign.store import read_run
+    from narrows.campaign.json_files import read_run
     from narrows.console import stdout_console, table
     from narrows.pantheon.summary import summarise
 

@@ -67,35 +67,36 @@ def _line(one: Gathered) -> dict[str, Any]:
     from narrows.campaign import notes
     from narrows.campaign.gathering import count_verdicts
     from narrows.campaign.schema import resolved_scenario
+    from narrows.documents.data import to_data
+    from narrows.documents.notes import Notes
     from narrows.errors import NarrowsError
 
     problem = {"problem": one.note} if one.note else {}
     if one.folder is None:
         return {"path": str(one.path), **problem}
-    document = one.folder.document
+    header = one.folder.header
     try:
         said = notes.read(one.path)
     except NarrowsError as error:
         said, problem = (
-            notes.Notes(),
+            Notes(),
             {"problem": f"{problem['problem']}; {error}" if problem else str(error)},
         )
     cells = one.folder.cells
-    skipped = document.get("skipped") or []
     return {
         "path": str(one.path),
-        "name": document.get("name"),
-        "title": resolved_scenario(document).get("title"),
-        "plane": document.get("where"),
-        "created_at": document.get("created_at"),
+        "name": header.name,
+        "title": resolved_scenario(one.folder.document).get("title"),
+        "plane": header.where,
+        "created_at": header.created_at,
         "running": one.busy,
         "cells": len(cells),
         "finished": sum(cell.is_finished for cell in cells),
-        "verdicts": count_verdicts(cells) + (f", {len(skipped)} skipped" if skipped else ""),
-        "skipped": [str(item.get("scheme")) for item in skipped],
+        "verdicts": count_verdicts(cells) + (f", {len(header.skipped)} skipped" if header.skipped else ""),
+        "skipped": [row.scheme for row in header.skipped],
         "schemes": list(dict.fromkeys(cell.scheme for cell in cells)),
         "tags": said.tags,
-        "notes": said.notes,
+        "notes": to_data(said.notes),
         **problem,
     }
 
@@ -186,6 +187,7 @@ def note(
     from narrows.campaign.store import read_document
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
+    from narrows.documents.data import to_data
     from narrows.errors import UsageError
 
     if text is not None and remove is not None:
@@ -198,10 +200,10 @@ def note(
     else:
         said = notes.read(folder)
     if as_json:
-        print_json(said.to_json())
+        print_json(to_data(said))
         return
     for number, entry in enumerate(said.notes, 1):
-        stdout_console().print(f"{number}. {entry['at'][:10]}  {entry['text']}", soft_wrap=True)
+        stdout_console().print(f"{number}. {entry.at[:10]}  {entry.text}", soft_wrap=True)
     if not said.notes:
         stdout_console().print("there are no notes")
 
@@ -221,6 +223,7 @@ def tag(
     from narrows.campaign.store import read_document
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
+    from narrows.documents.data import to_data
     from narrows.errors import UsageError
 
     read_document(folder)
@@ -229,7 +232,7 @@ def tag(
     change = notes.remove_tags if remove else notes.add_tags
     said = change(folder, tags) if tags else notes.read(folder)
     if as_json:
-        print_json(said.to_json())
+        print_json(to_data(said))
     else:
         stdout_console().print(", ".join(said.tags) or "there are no tags", soft_wrap=True)
 

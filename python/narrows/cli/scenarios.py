@@ -74,7 +74,7 @@ def init(
 
     Without options it is a small scenario to start from; without a rate or a trace the rate is 12 Mbit/s.
     """
-    from narrows.campaign.store import write_atomically
+    from narrows.campaign.json_files import write_atomically
     from narrows.errors import UsageError
     from narrows.scenario.quick import QuickPath
 

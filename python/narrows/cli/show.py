@@ -174,7 +174,7 @@ def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
 
 def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     from narrows.analysis.checks import count_in_words
-    from narrows.campaign.store import read_json, read_run
+    from narrows.campaign.json_files import read_json, read_run
     from narrows.cli.common import print_json
     from narrows.documents.data import to_data
     from narrows.documents.run import FORMAT

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
-from narrows.campaign.entries import read_skipped
+from narrows.campaign.json_files import as_run, read_json
 from narrows.campaign.schema import read_scenario, resolved_scenario
-from narrows.campaign.store import CampaignFolder, as_run, read_json
+from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import INVALID, PENDING, CellEntry
 from narrows.documents.resolved import Resolved, SchemeRow
 from narrows.documents.results import Results
@@ -240,7 +240,7 @@ def sample(side: Side, scheme: str, flow: str) -> Sample:
         if row.verdict != INVALID:
             seed = cells[row.cell].seed if row.cell in cells else None
             runs[row.run] = Run(row.run, seed, row.cell, str(row.verdict), row.metrics)
-    reasons = {row.scheme: row.reason for row in read_skipped(side.document)}
+    reasons = {row.scheme: row.reason for row in side.folder.header.skipped}
     return Sample(
         side,
         scheme,
@@ -284,8 +284,8 @@ def pairings(
         return _within(base, schemes, against, flow, across)
     result = []
     for side in sides[1:]:
-        # A scheme that was skipped or failed on one side is reported, not ignored.
-        known = [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
+        # A scheme that was skipped on one side, or failed there, is reported and not passed over.
+        known = [*side.schemes, *(row.scheme for row in side.folder.header.skipped)]
         common = [scheme for scheme in base.schemes if scheme in known]
         if schemes:
             common = [_find_named(base, scheme) for scheme in schemes]
@@ -360,7 +360,7 @@ def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | N
 
 
 def _known_schemes(side: Side) -> list[str]:
-    return [*side.schemes, *(row.scheme for row in read_skipped(side.document))]
+    return [*side.schemes, *(row.scheme for row in side.folder.header.skipped)]
 
 
 def _split_pair(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:

@@ -60,6 +60,8 @@ class MachineCheck(Part, frozen=True, kw_only=True):
 class MachineFacts(Part, frozen=True, kw_only=True):
     """The facts about a machine that cells depend on (agent/src/doctor.rs)."""
 
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"sysctls"})
+
     kernel: Text | None = None
     machine: Text | None = None
     cpus: Count | None = None
@@ -71,7 +73,8 @@ class MachineFacts(Part, frozen=True, kw_only=True):
     congestion_controls: list[Text] = field(default_factory=list)
     bpf: Ability | None = None
     clocksource: Text | None = None
-    sysctls: dict[Text, Text] = field(default_factory=dict)
+    #: Some values have several numbers, with tabs between them.
+    sysctls: dict[str, Any] = field(default_factory=dict)
     checks: list[MachineCheck] = field(default_factory=list)
 
 

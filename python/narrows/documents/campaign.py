@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType, field
 
+from narrows.documents.agent import MachineFacts
 from narrows.documents.data import Count, Integer, Part
+from narrows.documents.results import Skipped
 
 FORMAT = "narrows/campaign/1"
 FINISHED, FAILED, PENDING, SKIPPED = "finished", "failed", "pending", "skipped"
@@ -78,3 +80,103 @@ class CellEntry(Part, frozen=True, kw_only=True):
     def error_message(self) -> str:
         """Why the cell failed; empty if no reason was recorded."""
         return (self.error and self.error.message) or ""
+
+
+class Override(Part, frozen=True, kw_only=True):
+    """An option that changed the scenario."""
+
+    option: str
+    #: The address of the key, and the value as it was written.
+    path: str
+    value: str
+
+
+class ScenarioSource(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """The scenario of a campaign, as it was written and resolved."""
+
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"written", "overrides", "resolved"})
+
+    #: The name of its file; of an import, the source of the measurements.
+    file: str | UnsetType | None = UNSET
+    written: str = ""
+    overrides: list[Override] = field(default_factory=list)
+    resolved: dict[str, Any] = field(default_factory=dict)
+
+
+class AgentVersion(Part, frozen=True, kw_only=True):
+    """The version of the agent."""
+
+    narrows: str | UnsetType | None = UNSET
+    git: str | UnsetType | None = UNSET
+    protocol: Count | UnsetType | None = UNSET
+
+
+class Versions(Part, frozen=True, kw_only=True):
+    """The versions of the programs that made a campaign."""
+
+    narrows: str | None = None
+    agent: AgentVersion | None = None
+    python: str | None = None
+
+
+class Session(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """A process that worked on a campaign."""
+
+    argv: list[str] = field(default_factory=list)
+    started_at: str | None = None
+    ended_at: str | None = None
+    #: `done`, `part`, `interrupted`, `merged`, or why it stopped; null while it works, or if it was killed.
+    outcome: str | None = None
+    #: Words for people that differ from those of earlier sessions, each in a sentence.
+    changed: dict[str, str] | UnsetType = UNSET
+    #: Between hosts: the facts about `here` and `there`, and the `way` between them.
+    hosts: dict[str, Any] | UnsetType | None = UNSET
+
+
+class MergedCampaign(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """A campaign whose runs were merged into another one."""
+
+    folder: str
+    hash: str | None
+    created_at: str | None = None
+    versions: Versions | None = None
+    host: MachineFacts | None = None
+    #: The numbers of its runs, and those in the merged campaign.
+    runs: dict[str, Count]
+
+
+class Header(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """The members of campaign.json that are not about single cells. Old campaigns lack some."""
+
+    format: str
+    name: str = ""
+    hash: str = ""
+    #: `simulate`, `emulate`, `hosts` or `import`.
+    where: str = ""
+    scenario: ScenarioSource = ScenarioSource()
+    created_at: str | None = None
+    ended_at: str | None = None
+    sessions: list[Session] = field(default_factory=list)
+    versions: Versions | None = None
+    #: The machine that it ran on, or that started it.
+    host: MachineFacts | None = None
+    skipped: list[Skipped] = field(default_factory=list)
+    merged: list[MergedCampaign] | UnsetType = UNSET
+    #: Between hosts: the state of both machines before and after rounds.
+    rounds: list[dict[str, Any]] | UnsetType = UNSET
+
+    @property
+    def is_complete(self) -> bool:
+        """True if a session has run all cells."""
+        return self.ended_at is not None
+
+    @property
+    def is_open(self) -> bool:
+        """True if a process works on it, or was killed."""
+        return bool(self.sessions) and self.sessions[-1].ended_at is None
+
+
+class Campaign(Header, frozen=True, kw_only=True):
+    """The cells of a campaign, their states, and how it was made."""
+
+    cells: list[CellEntry]

@@ -179,7 +179,10 @@ def _may_hide(value: object) -> bool:
     except UnicodeEncodeError:
         # Half of a surrogate pair.
         return True
-    return _ESCAPES.search(text) is not None or any(map(is_hidden, set(text)))
+    if _ESCAPES.search(text) is not None:
+        return True
+    # JSON escapes the hidden characters of ASCII, but for DEL.
+    return "\x7f" in text if text.isascii() else any(map(is_hidden, set(text)))
 
 
 def _hidden_texts(value: object, at: str) -> Iterator[str]:

@@ -9,7 +9,17 @@ from typing import Any
 
 import msgspec
 
-from narrows.documents import calibration, comparison, hunt, laboratory, results
+from narrows.documents import (
+    calibration,
+    campaign,
+    comparison,
+    doctor,
+    hunt,
+    laboratory,
+    notes,
+    results,
+    run,
+)
 from narrows.documents.data import Part
 
 #: The table of formats in the guide is between these lines.
@@ -28,11 +38,15 @@ class Format:
 
 #: By the names for `narrows schema --document`.
 FORMATS = {
+    "campaign": Format(campaign.FORMAT, "`campaign.json`", campaign.Campaign),
+    "notes": Format(notes.FORMAT, "`notes.json`", notes.Notes),
     "results": Format(results.FORMAT, "`results.json`", results.Results),
     "comparison": Format(comparison.FORMAT, "`narrows compare DIR --json`", comparison.Comparison),
     "calibration": Format(calibration.FORMAT, "`results.json` of a calibration", calibration.Calibration),
     "hunt": Format(hunt.FORMAT, "`hunt.json`", hunt.HuntReport),
     "lab-report": Format(laboratory.FORMAT, "`comparison.json` of a laboratory", laboratory.LabReport),
+    "check": Format(run.CHECK_FORMAT, "`narrows check DIR --json`", run.CheckReport),
+    "doctor": Format(doctor.FORMAT, "`narrows doctor --json`", doctor.Doctor),
 }
 
 

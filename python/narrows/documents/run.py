@@ -12,6 +12,8 @@ from narrows.documents.campaign import Reason
 from narrows.documents.data import Count, Integer, Number, Part, Value
 
 FORMAT = "narrows/run/1"
+#: The format of the answer of `narrows check`.
+CHECK_FORMAT = "narrows/check/1"
 #: Outcomes of checks: what could not be decided is skipped, and never counted as holding.
 HOLDS, SKIPPED, FAILS = "ok", "skipped", "FAIL"
 
@@ -55,7 +57,7 @@ class CheckedCampaign(Part, frozen=True, kw_only=True):
 
 
 class CheckReport(Part, frozen=True, kw_only=True):
-    """The answer of `narrows check --json`."""
+    """The findings about records and campaigns."""
 
     format: str
     ok: bool

@@ -114,7 +114,7 @@ def raise_as_data_errors() -> Iterator[None]:
 
 
 def _record(cell: Path) -> Json:
-    from narrows.campaign.store import read_json
+    from narrows.campaign.json_files import read_json
 
     return read_json(cell / "run.json", "narrows/run/1")
 

@@ -28,7 +28,7 @@ def plan_changes(host: Facts) -> list[SysctlChange]:
     """The changes that a host needs, by its own facts."""
     changes = []
     for name, least in LEAST.items():
-        text = host.sysctls.get(name, "")
+        text = str(host.sysctls.get(name, ""))
         # Settings that a host does not show (some containers) are not its own.
         if text.isdecimal() and int(text) < least:
             changes.append(SysctlChange(name=name, before=int(text), now=least))

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from narrows.campaign import sealing, signals
 from narrows.campaign.entries import now
-from narrows.campaign.store import read_json, write_atomically
+from narrows.campaign.json_files import read_json, write_atomically
 from narrows.documents.data import DamagedError, to_data
 from narrows.documents.hunt import FORMAT, Bound, HuntReport, MinimalPath, read_hunt
 from narrows.documents.hunt import Path as HuntPath

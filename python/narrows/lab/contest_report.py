@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from narrows import __version__
 from narrows.analysis.metrics import four_digits
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.csv_text import Rows
 from narrows.documents.data import to_data
 from narrows.documents.lessons import Contest, Place

@@ -45,7 +45,7 @@ def write_answers(lab: Lab, folder: Path) -> Path | None:
     content.
     """
     from narrows.analysis.terminal import fold
-    from narrows.campaign.store import write_atomically
+    from narrows.campaign.json_files import write_atomically
 
     file = folder / FILE
     if lab.lesson is None or file.exists():

@@ -58,7 +58,6 @@ class Measured:
 
 def measure(run: LabRun, experiment: Experiment) -> Measured:
     """The values of a finished experiment; for an interrupted one, those of its finished runs."""
-    from narrows.campaign.entries import read_skipped
     from narrows.campaign.results import read
     from narrows.campaign.schema import read_scenario
     from narrows.campaign.store import CampaignFolder
@@ -68,7 +67,7 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
     results = read(path)
     document = folder.document
     scenario = read_scenario(path, document)
-    skipped = {row.scheme: row.reason for row in read_skipped(document)}
+    skipped = {row.scheme: row.reason for row in folder.header.skipped}
     result: dict[tuple[str, str, str], Ours] = {}
     metrics = {metric.name: metric for metric in results.metrics}
     for (name, case), labels in find_rows(run.lab, experiment, run.where, scenario).items():

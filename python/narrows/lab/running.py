@@ -136,7 +136,7 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
 def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
     """The folder of a laboratory, new or existing. Raises `UsageError` if it belongs to another one."""
     from narrows.campaign import sealing
-    from narrows.campaign.store import write_atomically
+    from narrows.campaign.json_files import write_atomically
 
     if quick and lab.quick is None:
         raise UsageError(f"{lab.name} has no quick runs; leave out --quick")
@@ -171,7 +171,7 @@ def open_run(folder: Path) -> LabRun:
     """The run in a folder. Raises `DataError` if the folder has no laboratory, or its family no longer
     exists.
     """
-    from narrows.campaign.store import read_json
+    from narrows.campaign.json_files import read_json
 
     if not (folder / NOTE).is_file():
         raise DataError(f"{folder}: no laboratory was run here; narrows lab run NAME -o {folder} runs one")

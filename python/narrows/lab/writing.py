@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.documents.data import to_data
 from narrows.documents.laboratory import LabReport
 from narrows.lab.comparing import compare

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign.store import CampaignFolder, read_run
+from narrows.campaign.json_files import read_run
+from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import from_data
 from narrows.documents.run import PantheonNumbers, PantheonStatistics, RunRecord

@@ -13,7 +13,7 @@ from msgspec import structs
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
 from narrows.campaign import players, program_reports
-from narrows.campaign.store import read_json, read_run
+from narrows.campaign.json_files import read_json, read_run
 from narrows.documents.results import Measured, MeasuredFlow
 from narrows.documents.run import FORMAT, Conversation, ProgramProcess, ProgramRun, SentData
 from narrows.errors import UnavailableError

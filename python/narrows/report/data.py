@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from narrows.campaign import integrity, series
 from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
+from narrows.campaign.json_files import read_run
 from narrows.campaign.results import compute, current, metric_list
 from narrows.campaign.schema import read_scenario
 from narrows.campaign.series import FlowRates, Throughput
-from narrows.campaign.store import CampaignFolder, read_run
+from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
 from narrows.documents.components import BOTTLENECK, Element
 from narrows.documents.data import DamagedError, to_data

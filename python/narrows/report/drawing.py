@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.csv_text import Rows
 from narrows.report.charts import MOST_MARKS
 from narrows.report.legends import MM_PER_PT, fold_text, legend, place_legend, size_in_mm

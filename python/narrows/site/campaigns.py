@@ -13,8 +13,10 @@ from typing import Any
 
 from narrows.analysis.metrics import ENDS, SUMMARY, has_packets, of_names
 from narrows.campaign import notes, results
-from narrows.campaign.store import CampaignFolder, write_atomically
+from narrows.campaign.json_files import write_atomically
+from narrows.campaign.store import CampaignFolder
 from narrows.comparison.sides import Side
+from narrows.documents.notes import Notes
 from narrows.errors import NarrowsError, reason
 from narrows.files import read_text
 from narrows.report import ReportError, answers, document, figures
@@ -82,7 +84,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, st
     return entry
 
 
-def _list_entry(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, name: str) -> Json:
+def _list_entry(folder: CampaignFolder, campaign: Campaign, said: Notes, name: str) -> Json:
     """The entry in the list of all campaigns."""
     outcomes: dict[str, int] = {}
     for run in campaign.runs:

@@ -30,7 +30,7 @@ from typing import Any
 from narrows import __version__, scratch
 from narrows.campaign import journal, notes, own_metrics, sealing
 from narrows.campaign.gathering import Gathered, gather
-from narrows.campaign.store import read_json, write_atomically
+from narrows.campaign.json_files import read_json, write_atomically
 from narrows.documents.data import to_data
 from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes

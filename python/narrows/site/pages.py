@@ -13,7 +13,7 @@ from typing import Any
 
 from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.documents.results import Metric
 from narrows.policy import lock
 from narrows.report import choice

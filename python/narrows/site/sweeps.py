@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows import __version__, scratch
 from narrows.analysis.metrics import head_of, unit_of
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 from narrows.report.cells import Cell, Table

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from narrows.campaign.store import write_atomically
+from narrows.campaign.json_files import write_atomically
 from narrows.errors import NarrowsError, reason
 from narrows.scenario.overrides import Override
 from narrows.sweep.loading import LoadedSweep

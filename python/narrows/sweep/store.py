@@ -21,8 +21,8 @@ from narrows import scratch
 from narrows.campaign import sealing
 from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
+from narrows.campaign.json_files import read_json, write_atomically
 from narrows.campaign.results import metric_list
-from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import open_regular
 from narrows.locks import FolderLock
