@@ -1,4 +1,4 @@
-"""Cells of any scenarios as one campaign: run by the ordinary executor, kept, and not run again."""
+"""Cells of arbitrary scenarios as one campaign: run by the ordinary executor, stored, and not run again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from narrows.scenario import Loaded, cells_of, loads
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import Cell
 
-#: The scenario that the campaign.json names; each cell has its own.
+#: The scenario named in campaign.json; each cell has a separate one.
 _FRAME = """\
 schema: narrows/scenario/1
 question: Is the laboratory what it claims to be?
@@ -50,7 +50,7 @@ def cell_of(text: str, circumstances: Any = None) -> Cell:
 
 
 def kept(path: Path) -> CampaignFolder | None:
-    """The campaign in a folder, if this version has made it."""
+    """The campaign in a folder, if this version made it."""
     if not (path / "campaign.json").exists():
         return None
     try:
@@ -61,7 +61,7 @@ def kept(path: Path) -> CampaignFolder | None:
 
 
 def finished(folder: CampaignFolder | None) -> dict[str, CellEntry]:
-    """The entries of all finished cells whose records are there, by their names."""
+    """The entries of all finished cells with existing records, by name."""
     if folder is None:
         return {}
     there = (one for one in folder.cells if one.is_finished)
@@ -76,7 +76,7 @@ def run_cells(
     console: Console,
     each_s: float | None = None,
 ) -> CampaignFolder:
-    """Runs those cells that the campaign in a folder lacks; one takes about `each_s`."""
+    """Runs the missing cells of a campaign folder; each takes about `each_s`."""
     wanted = {cell.id: cell for cell in cells}
     where = next(iter(wanted.values())).where
     frame = loads(_FRAME.format(where="simulate" if where == "simulate" else "emulate"), name="validation")

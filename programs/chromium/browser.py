@@ -42,7 +42,7 @@ OPTIONS = (
 
 
 class BrowserError(Exception):
-    """Why there is no call, one sentence."""
+    """Why a call is impossible, as a sentence."""
 
 
 def find() -> str:
@@ -57,7 +57,7 @@ class Browser:
     """A Chromium with one page."""
 
     def __init__(self, page: Path, profile: Path, options: tuple[str, ...] = ()) -> None:
-        """Starts it; `profile` is a folder that is removed in the end. Raises `BrowserError`."""
+        """Starts it; `profile` is a folder that is removed at the end. Raises `BrowserError`."""
         self._profile = profile
         self._number = 0
         self._read = b""
@@ -89,7 +89,7 @@ class Browser:
         self.close()
 
     def evaluate(self, expression: str, limit: float = 10.0) -> Any:
-        """The value of an expression of the page, awaited. Raises `BrowserError`."""
+        """The awaited value of an expression of the page. Raises `BrowserError`."""
         wanted = {"expression": expression, "awaitPromise": True, "returnByValue": True}
         found = self._ask("Runtime.evaluate", wanted, self._session, limit)
         if "exceptionDetails" in found:
@@ -99,7 +99,7 @@ class Browser:
         return found["result"].get("value")
 
     def clock_offset_ns(self) -> int:
-        """`CLOCK_MONOTONIC` minus the page's clock in ns, by the quickest of some looks at it."""
+        """`CLOCK_MONOTONIC` minus the page's clock in ns, from the fastest of several readings."""
         found: list[tuple[int, int]] = []
         for _ in range(20):
             before = time.monotonic_ns()
@@ -163,8 +163,8 @@ class Browser:
 
 
 def _place(to_read: int, from_write: int) -> None:
-    """Puts the pipes where Chromium looks for them: it reads from 3 and writes to 4."""
-    # Out of the way first: they may be 3 and 4 themselves.
+    """Moves the pipes to Chromium's descriptors: it reads from 3 and writes to 4."""
+    # Moved away first: they may be 3 and 4 themselves.
     low = [os.dup2(fd, spare) for fd, spare in ((to_read, 60), (from_write, 61))]
     for fd, place in zip(low, (3, 4), strict=True):
         os.dup2(fd, place)

@@ -1,10 +1,10 @@
 """A video call of two Chromiums.
 
-`call.py receive PORT FOLDER` waits for one call. `call.py send ADDRESS PORT FOLDER SETTINGS` prints
-`ready`, makes a call when it reads a line, and shows the film of `camera.py`, until SIGTERM. SETTINGS are
-width, height, frames per second, and start, least and largest rate in bit/s, with commas. The offer and the
-answer cross a TCP connection to PORT, which is closed then. Both ends write a line for each frame to
-`FOLDER/frames.ndjson`, and each second what `getStats` tells to `FOLDER/stats.ndjson`.
+`call.py receive PORT FOLDER` waits for one call. `call.py send ADDRESS PORT FOLDER SETTINGS` prints `ready`,
+makes a call when it reads a line, and shows the film of `camera.py`, until SIGTERM. SETTINGS are width,
+height, frames per second, and start, minimum and maximum rate in bit/s, separated by commas. The offer and
+the answer are exchanged over a TCP connection to PORT, which is then closed. Both ends write a line for each
+frame to `FOLDER/frames.ndjson`, and the output of `getStats` to `FOLDER/stats.ndjson` each second.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from stop import Stop, until_stopped
 from browser import Browser, BrowserError
 
 PAGE = Path(__file__).with_name("page.html")
-#: Time between looks at what the call does, in s.
+#: Interval between samples of the call, in s.
 INTERVAL = 1.0
-#: The offer and the answer may take so long.
+#: Time limit for the offer and the answer.
 PATIENCE = 20.0
 
 
 def main(words: list[str]) -> int:
-    """Runs one end; the exit code."""
+    """Runs one end; returns the exit code."""
     roles: dict[tuple[str, int], Callable[..., None]] = {("receive", 3): receive, ("send", 5): send}
     role = roles.get((words[0] if words else "", len(words)))
     if role is None:
@@ -103,7 +103,7 @@ def with_rates(description: str, start: float, least: float, most: float) -> str
 
 
 class Call:
-    """A call that stands, and what is written of it."""
+    """An established call, and its log."""
 
     def __init__(self, browser: Browser, folder: Path, *, sends: bool) -> None:
         self._browser = browser

@@ -1,7 +1,7 @@
-"""The film that Chromium's fake camera shows: a texture that moves, with noise that is new in each frame.
+"""The film of Chromium's fake camera: a moving texture, with new noise in each frame.
 
-Chromium's own test picture is so simple that its encoder needs a tenth of what it may use; then nothing can
-be learned of a congestion control.
+Chromium's test picture is so simple that its encoder needs a tenth of the permitted rate, which would show
+nothing about a congestion control.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-#: The film is as long as that and begins again.
+#: The film has this length and is repeated.
 FRAMES = 30
 #: Pixels of a grain of the texture, and how many of them a frame moves.
 GRAIN, STEP = 16, 3
@@ -18,7 +18,7 @@ NOISE = 0x0F
 
 
 def shoot(path: Path, width: int, height: int, frame_rate: float) -> None:
-    """Writes the film as Y4M, the same each time. Raises `OSError`."""
+    """Writes the film as Y4M, with the same content each time. Raises `OSError`."""
     chance = random.Random(1)
     moved = FRAMES * STEP
     rows = [_row(chance, width + moved) for _ in range((height + moved) // GRAIN + 1)]

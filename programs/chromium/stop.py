@@ -1,4 +1,4 @@
-"""SIGTERM, as the programs of this folder take it."""
+"""SIGTERM handling of the programs in this folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Stopped(Exception):  # noqa: N818 - it is not an error of anybody
 
 
 class Stop:
-    """SIGTERM. Only a wait for others is interrupted by it, never what Chromium answers."""
+    """SIGTERM. It interrupts only waiting, never an exchange with Chromium."""
 
     wanted = threading.Event()
     _waits = False

@@ -19,7 +19,7 @@ from browser import Browser
 
 PAGE = Path(__file__).with_name("page.html")
 LIBRARY = "node_modules/dashjs/dist/modern/umd/dash.all.min.js"
-#: Time between looks at what the player does, in s.
+#: Interval between samples of the player, in s.
 INTERVAL = 0.5
 
 
@@ -38,11 +38,11 @@ class Log:
         self._file.write(json.dumps({**what, "at_ns": self._at(at_ms)}) + "\n")
 
     def take(self, taken: dict[str, Any]) -> None:
-        """Writes what the page has noted."""
+        """Writes the events that the page has noted."""
         for at_ms, what in taken["noted"]:
             self.write(at_ms, what)
             if "failed" in what:
-                # Not the end: where the server was stopped first, it is what has to come.
+                # Not the end: if the server was stopped first, more is still to come.
                 print(what["failed"], file=sys.stderr)
         self.write(taken["at"], {"buffer_ns": int(taken["buffer_s"] * 1e9)})
 
@@ -68,7 +68,7 @@ def play(address: str, port: str, folder: str, built: str, rule: str) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Plays; the exit code."""
+    """Plays; returns the exit code."""
     if len(words) != 5:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,9 +1,9 @@
-"""A seed and a peer that downloads from it, over uTP alone, with libtorrent.
+"""A seed and a peer that downloads from it, over uTP only, with libtorrent.
 
 `receive PORT FOLDER` downloads a torrent that both sides know, and `send ADDRESS PORT FOLDER` seeds it to
-that peer, until SIGTERM. The torrent is 16 GiB of zeros: the seed has them as a file without blocks, and what
-has arrived is kept in FOLDER until the end. Trackers, the DHT, local discovery, port mapping and TCP are off;
-everything else is as the library has it. Every 100 ms the seed writes what the library knows of its uTP
+that peer, until SIGTERM. The torrent is 16 GiB of zeros: the seed has them as a sparse file, and the received
+data is kept in FOLDER until the end. Trackers, the DHT, local discovery, port mapping and TCP are off;
+everything else has the library's defaults. Every 100 ms the seed writes the library's statistics of its uTP
 sockets to FOLDER/report.ndjson.
 """
 
@@ -69,7 +69,7 @@ def add(where: lt.session, folder: Path, flags: int) -> lt.torrent_handle:
 
 
 def receive(port: int, folder: Path) -> None:
-    """Downloads from whoever connects."""
+    """Downloads from any peer that connects."""
     kept = folder / "received"
     kept.mkdir()
     try:
@@ -98,7 +98,7 @@ def send(address: str, port: int, folder: Path) -> None:
 
 
 def report(ours: lt.session, seed: lt.torrent_handle, lines: TextIO) -> None:
-    """Writes what the library knows of its sockets, line by line."""
+    """Writes the library's statistics of its sockets, line by line."""
     started = time.monotonic()
     while True:
         ours.post_session_stats()
@@ -117,7 +117,7 @@ def report(ours: lt.session, seed: lt.torrent_handle, lines: TextIO) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Does what the command line says."""
+    """Executes the command line."""
     signal.signal(signal.SIGTERM, stop)
     match words:
         case ["--version"]:

@@ -3,8 +3,8 @@
 `serve.py PORT CONTROL FOLDER [ROOT]` serves the files below ROOT, and in any case `/zeros`, a file of zeros
 without end, until SIGTERM. nginx has no setting for the congestion control: it inherits its socket from here,
 as it does from an older nginx that it replaces, and its connections have that of the socket. It is Debian's
-with its defaults, but for one worker, answers that pages of any origin may read, and none that a browser
-keeps. Requests are in FOLDER/requests.ndjson; nothing else of nginx stays.
+with its defaults, except for one worker, answers that pages of any origin may read, and answers that browsers
+do not cache. Requests are in FOLDER/requests.ndjson; no other output of nginx remains.
 """
 
 import os
@@ -81,14 +81,14 @@ def serve(port: int, control: str, folder: Path, root: str) -> int:
         command = [NGINX, "-p", scratch, "-c", str(path), "-e", "stderr"]
         inherited = {**os.environ, "NGINX": f"{made.fileno()};"}
         with subprocess.Popen(command, env=inherited, pass_fds=(made.fileno(), zeros)) as process:
-            # The signal goes to the whole group: once nginx is there, it has it as well.
+            # The signal goes to the whole group: once nginx runs, it receives it as well.
             if told:
                 process.terminate()
             return process.wait()
 
 
 def main(words: list[str]) -> int:
-    """Reads the command line; the exit code."""
+    """Reads the command line; returns the exit code."""
     if len(words) not in (3, 4):
         print(__doc__, file=sys.stderr)
         return 2

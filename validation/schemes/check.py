@@ -15,26 +15,26 @@ HOLDS, FAILS = "holds", "fails"
 
 @dataclass(frozen=True)
 class Finding:
-    """One number against what it should be."""
+    """A measured number and its expectation."""
 
-    #: The measured quantity, in words that stand alone in a table.
+    #: The measured quantity, in words that are clear in a table by themselves.
     what: str
     expected: float
     found: float
     unit: str
-    #: Most that the two may differ: a share of the expectation, or an amount in its unit.
+    #: Maximum difference: a share of the expectation, or an amount in its unit.
     tolerance: float
     #: True if the tolerance is a share.
     relative: bool
-    #: Why that much, one sentence.
+    #: The reason for this tolerance, as a sentence.
     why: str
     #: For expectations that are a range: its other end; the tolerance is added on both sides.
     upper: float | None = None
 
     @property
     def difference(self) -> float:
-        """The distance of the finding from the expectation (or from the nearest end of it), in its own
-        unit."""
+        """The distance of the finding from the expectation (or from its nearest end), in the
+        finding's unit."""
         low, high = self.expected, self.expected if self.upper is None else self.upper
         return self.found - min(max(self.found, low), high)
 
@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """True if the difference is within the tolerance; a number that is none never is."""
+        """True if the difference is within the tolerance; always False for NaN."""
         return bool(abs(self.difference) <= self.allowed)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _range(low: float, high: float) -> str:
 
 
 def number(value: float) -> str:
-    """A number with four digits at most, without powers of ten where people do without."""
+    """A number with at most four digits, without exponents for ordinary sizes."""
     if math.isnan(value):
         return "none"
     if abs(value) >= 1000:
@@ -93,16 +93,16 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """Something to try: which scheme, which kind, how."""
+    """A test: which scheme, which kind, and how."""
 
     scheme: str
     #: Name of the kind, such as `response`; findings of one kind share a table.
     kind: str
     #: The check in one line.
     title: str
-    #: The runs that it needs.
+    #: Its runs.
     paths: tuple[SimulatedPath, ...]
-    #: Makes the findings from the records of these runs.
+    #: Computes the findings from the records of these runs.
     judge: Callable[[list[Path]], list[Finding]]
-    #: Set if it is worth doing when there is no time.
+    #: Set if it is worth running even when time is short.
     quick: bool = False

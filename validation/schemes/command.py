@@ -56,16 +56,16 @@ def run(
 ) -> None:
     """Check the schemes against theory and the kernel.
 
-    The kernel's run on the same emulated paths. Simulation takes about 5 minutes for all schemes on two
-    processors, the comparison about 70 seconds for each implementation: three quarters of an hour for
-    everything. Finished work is kept in the folder and not repeated, so that the command can be
-    interrupted. Leave the machine alone meanwhile.
+    The kernel's schemes run on the same emulated paths. Simulation takes about 5 minutes for all schemes on
+    two processors, the comparison about 70 seconds for each implementation: three quarters of an hour for
+    everything. Finished work is kept in the folder and not repeated, so that the command can be interrupted.
+    Leave the machine otherwise idle meanwhile.
 
-    With --programs the programs of others that follow the same rules run too, on separate paths: a
-    quarter of an hour for all. They decide nothing about a scheme. One that is not built (narrows programs
-    build) is left out with a sentence.
+    With --programs external programs with the same rules run too, on separate paths: a quarter of an hour for
+    all. They do not affect the status of a scheme. A program that is not built (narrows programs build) is
+    left out with a sentence.
 
-    Exit codes: 0 every check that was made holds, 1 one does not, 4 nothing could be run here.
+    Exit codes: 0 every check that was made holds, 1 a check does not hold, 4 nothing could be run here.
     """
 
     if simulate_only and emulate_only:

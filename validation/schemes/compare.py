@@ -1,6 +1,6 @@
 """Comparison of two implementations of the same rules, from numbers alone.
 
-Works on recorded numbers, so that it can be tried without an emulator: one `Measured` per path and run.
+It works on recorded numbers, so that it can be tested without an emulator: one `Measured` per path and run.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from validation.schemes.check import Finding, number
 
-#: Delays that differ by no more packets in the queue than this are taken to be equal: queues hold whole
+#: Delays that differ by at most this many packets in the queue are considered equal: queues hold whole
 #: packets.
 EQUAL_PACKETS = 2.0
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Most that the medians over all paths may differ, as shares."""
+    """Maximum differences of the medians over all paths, as shares."""
 
     throughput: float
     delay: float
@@ -89,12 +89,12 @@ class Comparison:
 
     @property
     def throughput(self) -> float:
-        """Median over the paths of the differences of throughput, without their signs."""
+        """Median over the paths of the absolute differences of throughput."""
         return statistics.median(abs(row.throughput) for row in self.rows)
 
     @property
     def delay(self) -> float:
-        """Median over the paths of the differences of delay, without their signs."""
+        """Median over the paths of the absolute differences of delay."""
         return statistics.median(abs(row.delay) for row in self.rows)
 
     @property
@@ -103,7 +103,7 @@ class Comparison:
         return all(finding.holds for finding in self.findings())
 
     def findings(self) -> list[Finding]:
-        """The two numbers that decide."""
+        """The two decisive numbers."""
         return [
             self._finding("throughput", self.throughput, self.tolerance.throughput),
             self._finding("p95 queueing delay", self.delay, self.tolerance.delay),
@@ -120,7 +120,7 @@ class Comparison:
         )
 
     def trouble(self) -> str:
-        """Why it is outside, one sentence; empty if it is not."""
+        """Why it exceeds the tolerances, as a sentence; empty if it does not."""
         parts = []
         for what, found, allowed in (
             ("throughput", self.throughput, self.tolerance.throughput),
@@ -132,7 +132,7 @@ class Comparison:
         return f"against {self.reference} {' and '.join(parts)}" if parts else ""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """In stored form."""
         return {
             "scheme": self.scheme,
             "reference": self.reference,
@@ -153,9 +153,9 @@ def _share(ours: float, theirs: float) -> float:
 def compare(
     scheme: str, reference: str, ours: list[Measured], theirs: list[Measured], tolerance: Tolerance
 ) -> Comparison:
-    """Puts the paths that both have side by side.
+    """Compares the paths that both have.
 
-    Raises ValueError when there is none: nothing can be said then.
+    Raises ValueError if there is none: no statement is possible then.
     """
     known = {one.path: one for one in theirs}
     rows = tuple(Row(one.path, one, known[one.path]) for one in ours if one.path in known)

@@ -106,7 +106,7 @@ def _theory(findings: list[dict[str, Any]]) -> str:
 
 
 def _others(outcome: Outcome) -> str:
-    """The comparisons with programs of others, if any were made."""
+    """The comparisons with external programs, if any were made."""
     if not outcome.others:
         return ""
     text = "\n## Programs of others\n\nOn separate paths. They decide nothing about a scheme.\n"
@@ -128,7 +128,7 @@ def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
 
 
 def _rows(one: Comparison) -> str:
-    """The table of a comparison, and what it comes to."""
+    """The table of a comparison, and its result."""
     text = f"| path | `{one.reference}` Mbit/s | `{one.scheme}` Mbit/s | difference |"
     text += " p95 queueing delay ms | ms | difference |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
     for row in one.rows:

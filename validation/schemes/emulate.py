@@ -24,10 +24,10 @@ from validation.schemes.compare import Measured
 from validation.schemes.grid import PACKET, GridPath, groups, scenario
 
 PLANE = "emulate"
-#: Tries of a cell with one path before its numbers are given up. One with several is tried once:
-#: what was too much for the machine is less in two halves.
+#: Attempts at a cell with one path before its numbers are given up. A cell with several paths is tried once:
+#: if it was too much for the machine, two halves are less.
 ATTEMPTS = 3
-#: The numbers of a record; the rest of it, hundreds of megabytes, is not kept.
+#: The numbers of a record; the rest, hundreds of megabytes, is not stored.
 NUMBERS = "numbers.json"
 #: Verdicts of runs, the best first.
 _ORDER = ("ok", "degraded", INVALID)
@@ -35,7 +35,7 @@ _ORDER = ("ok", "degraded", INVALID)
 
 @dataclass(frozen=True)
 class GridCell:
-    """A scheme on some of the paths at once."""
+    """A scheme on several of the paths at once."""
 
     scheme: str
     grid_paths: tuple[GridPath, ...]
@@ -43,7 +43,7 @@ class GridCell:
     seed: int
 
     def halves(self) -> list[GridCell]:
-        """The same in two cells."""
+        """The same paths in two cells."""
         middle = (len(self.grid_paths) + 1) // 2
         return [
             replace(self, grid_paths=part) for part in (self.grid_paths[:middle], self.grid_paths[middle:])
@@ -51,11 +51,11 @@ class GridCell:
 
     @cached_property
     def cell(self) -> Cell:
-        """The cell as the agent takes it."""
+        """The cell in the agent's format."""
         return cell_of(scenario(self.scheme, self.grid_paths, self.seconds, self.seed))
 
     def parts(self, entries: dict[str, CellEntry]) -> list[GridCell]:
-        """Itself, or halves of it where it was too much for the machine, by the cells that have finished."""
+        """Itself, or its halves if it was too much for the machine, judging by the finished cells."""
         entry = entries.get(self.cell.id)
         if entry is not None and entry.verdict == INVALID and len(self.grid_paths) > 1:
             return [part for half in self.halves() for part in half.parts(entries)]
@@ -71,13 +71,13 @@ def cells_of_run(scheme: str, grid_paths: tuple[GridPath, ...], seconds: int, se
 
 
 class GridPlane(LocalPlane):
-    """The emulator, which keeps of a record only its numbers, and repeats runs of one path."""
+    """The emulator, which stores only a record's numbers, and repeats runs of one path."""
 
     def __init__(self, agent: Location, files: Path) -> None:
         super().__init__(PLANE, agent, files, Means())
 
     def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> Run:
-        """Runs a cell until its record can be used."""
+        """Runs a cell until its record is usable."""
 
         def start() -> Run:
             return super(GridPlane, self).run_of(cell, cell_file, out, log_file, progress)
@@ -104,7 +104,7 @@ class GridRun:
             self._now.stop(kill)
 
     def run(self) -> CellOutcome:
-        """Runs the cell to its end."""
+        """Runs the cell until it ends."""
         for attempt in range(1, self.attempts + 1):
             self._now = self.start()
             outcome = CellOutcome("interrupted") if self._stopped else self._now.run()
@@ -130,7 +130,7 @@ def keep_numbers(record: Path, flows: int) -> None:
 
 
 def read(record: Path, flows: int) -> dict[str, Any]:
-    """Per path: throughput, 95th percentile of the queueing delay (None where not known), and samples of the
+    """Per path: throughput, 95th percentile of the queueing delay (None if unknown), and samples of the
     window for the figure."""
     rows = {str(row["flow"]): row["metrics"] for row in json.loads(_native.measure(str(record)))["flows"]}
     states = _native.state_series(str(record))
@@ -172,7 +172,7 @@ class GridResult:
 
     @property
     def valid(self) -> bool:
-        """False where the numbers describe the machine and not the scheme."""
+        """False if the numbers describe the machine and not the scheme."""
         return self.verdict != INVALID
 
 

@@ -1,4 +1,4 @@
-"""The windows of two implementations laid over each other, path by path."""
+"""The windows of two implementations superimposed, path by path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from validation.schemes.grid import GridPath
 
 COLUMNS = 3
 _WIDTH_MM, _PANEL_MM, _HEAD_MM = 180.0, 34.0, 8.0
-#: Samples that are so many times larger than nearly all others are cut off.
+#: Samples that are this many times larger than nearly all others are cut off.
 _SPIKE = 4.0
 
 
@@ -34,7 +34,7 @@ def draw(
         height = rows * _PANEL_MM + _HEAD_MM
         panels = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
         handles: list[Any] = []
-        # The reference below, a little wider, so that it can be seen where the two are one.
+        # The reference is below and a little wider, so that coinciding lines remain visible.
         drawn = ((theirs, 1.6, 0.55), (ours, 0.8, 1.0))
         for panel, grid_path, index in zip(panels, grid_paths, range(len(grid_paths)), strict=False):
             handles = []

@@ -1,13 +1,13 @@
-"""Windows as fluids: what the rules of a scheme say on paper, worked out numerically.
+"""Windows as fluids: the consequences of a scheme's rules, computed numerically.
 
-Between losses a window grows with each packet acknowledged; at a loss it jumps down. Losses come after
-`gaps` packets: all equal (one packet in 1/p is lost) or exponential with mean 1/p (each packet is lost with
+Between losses a window grows with each acknowledged packet; at a loss it jumps down. Losses come after `gaps`
+packets: all equal (one packet in 1/p is lost) or exponential with mean 1/p (each packet is lost with
 probability p). The latter makes the window a piecewise-deterministic Markov process with jumps of intensity p
-per packet. Its stationary mean over *time* is what a sampled window averages to: with W packets
-acknowledged in each round-trip time R, a packet takes R/W, so the mean over time is packets * R / time,
-however W moved.
+per packet. Its stationary mean over *time* is what a sampled window averages to: with W packets acknowledged
+in each round-trip time R, a packet takes R/W, so the mean over time is packets * R / time, however W moved.
 
-Laws (`laws/`) know nothing of the schemes' code. Each works on arrays: many independent windows side by side.
+Laws (`laws/`) are independent of the schemes' code. Each works on arrays: many independent windows in
+parallel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS = 128
 
 
 class Law(Protocol):
-    """The rules of one scheme on paper; `w` are the windows in packets."""
+    """The rules of one scheme; `w` are the windows in packets."""
 
     w: Floats
 
@@ -36,7 +36,7 @@ class Law(Protocol):
         """A loss: the windows jump."""
 
     def grow(self, packets: Floats, rtt: Floats | float) -> None:
-        """So many packets are acknowledged, few in comparison to the time between losses."""
+        """This many packets are acknowledged, few in comparison with the time between losses."""
 
 
 class AimdLike:
@@ -79,7 +79,7 @@ def mean_window(law: Law, gaps: Floats, rtt_s: float, skip: int, start: float, s
             before = law.w
             law.grow(step, rtt_s)
             if index >= skip:
-                # The mean of 1/w over the step, by the mean of its ends.
+                # The mean of 1/w over the step, approximated by the mean of its ends.
                 time += float(np.sum(step * rtt_s * (1 / before + 1 / law.w) / 2))
         if index >= skip:
             packets += float(np.sum(row))
@@ -88,7 +88,8 @@ def mean_window(law: Law, gaps: Floats, rtt_s: float, skip: int, start: float, s
 
 
 class WholeFlight:
-    """A law whose window moves in fractions, while what is in flight and is reduced are whole packets."""
+    """A law whose window moves in fractions, while the data in flight and the reductions are whole
+    packets."""
 
     def __init__(self, law: Callable[[], Law], rtt_s: float) -> None:
         self.law, self.rtt_s = law, rtt_s

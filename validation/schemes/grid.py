@@ -1,7 +1,7 @@
 """The paths on which implementations of the same rules are compared, several in one emulated cell.
 
-Each path is a separate link between two separate hosts, with one flow. A router that no packet ever
-needs joins them, because a network is one piece.
+Each path is a separate link between two separate hosts, with one flow. An unused router joins them, because a
+network must be connected.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ GRID = (
     GridPath(200, 10, 1),
 )
 SECONDS = 25
-#: Most that one cell carries. The whole grid in one cell fills two processors, and every run is invalid.
+#: Maximum rate of one cell. The whole grid in one cell fills two processors, and every run is invalid.
 MOST_MBPS = 300
-#: The same for schemes that react to fractions of a millisecond, and so to every wait for a processor.
+#: The same for schemes that react to fractions of a millisecond, and therefore to every wait for a processor.
 MOST_MBPS_SENSITIVE = 100
 SENSITIVE = ("lp",)
 
-#: For programs of others, each flow of which is two more processes that compute.
+#: For external programs, each flow of which is two more computing processes.
 PROGRAM_GRID = (
     GridPath(10, 10, 1),
     GridPath(10, 40, 0.25),
@@ -84,24 +84,24 @@ CALL_GRID = (
     GridPath(2, 60, 2),
 )
 CALLS = ("gcc", "pion:gcc", "chromium:vp8")
-#: Programs of which one flow is all that two processors bear beside the emulator.
+#: Programs of which two processors can run only one flow beside the emulator.
 HEAVY = ("chromium",)
 
-#: For a look at a busy machine: it says little about the schemes.
+#: For a quick look on a busy machine: it says little about the schemes.
 QUICK_GRID = (GridPath(4, 20, 1), GridPath(6, 40, 0.5), GridPath(5, 20, 2), GridPath(8, 30, 1, 0.5))
 QUICK_SECONDS = 8
 QUICK_PROGRAM_GRID, QUICK_CALL_GRID = QUICK_GRID[:2], CALL_GRID[2:3]
 
 
 def paths_with_programs(scheme: str, *, quick: bool) -> tuple[GridPath, ...]:
-    """The paths on which a scheme is compared with programs of others."""
+    """The paths on which a scheme is compared with external programs."""
     if scheme in CALLS:
         return QUICK_CALL_GRID if quick else CALL_GRID
     return QUICK_PROGRAM_GRID if quick else PROGRAM_GRID
 
 
 def _most(scheme: str) -> tuple[float, int]:
-    """Most Mbit/s and flows of one cell of a scheme."""
+    """Maximum rate in Mbit/s and number of flows of one cell of a scheme."""
     program, _, variant = scheme.partition(":")
     if program in HEAVY:
         return MOST_MBPS_PROGRAM, 1
@@ -125,7 +125,7 @@ def groups(grid_paths: tuple[GridPath, ...], scheme: str) -> list[tuple[int, ...
 
 
 def scenario(scheme: str, grid_paths: tuple[GridPath, ...], seconds: int, seed: int) -> str:
-    """The scenario in which a scheme meets all paths at once. Chance is the same for all schemes."""
+    """The scenario in which a scheme meets all paths at once. Randomness is the same for all schemes."""
     numbers = range(1, len(grid_paths) + 1)
     hosts = ", ".join(f"a{n}, b{n}" for n in numbers)
     lines = [

@@ -25,8 +25,8 @@ SHOWN = ("bbr1", "linux:bbr")
 
 
 def write(outcome: Outcome, folder: Path, *, update: bool) -> list[Path]:
-    """Writes figures, document and status into the folder; with `update` document, status and the one figure
-    that is kept there into the source tree."""
+    """Writes figures, document and status into the folder; with `update`, also writes document, status and
+    the one committed figure into the source tree."""
     folder.mkdir(parents=True, exist_ok=True)
     root = _source_tree() if update else None
     page = root / PAGE if root else folder / "schemes.md"
@@ -51,7 +51,7 @@ def write(outcome: Outcome, folder: Path, *, update: bool) -> list[Path]:
 
 
 def _source_tree() -> Path:
-    """The tree that this package is part of."""
+    """The source tree that contains this package."""
     root = FILE.parent.parent.parent
     if not (root / "core" / "cc").is_dir():
         raise DataError(
@@ -62,7 +62,7 @@ def _source_tree() -> Path:
 
 
 def _others(outcome: Outcome) -> Table:
-    """The comparisons with programs of others."""
+    """The comparisons with external programs."""
     made = table("scheme", "program of others", "paths", "throughput", "p95 queueing delay")
     for one in outcome.others:
         throughput, delay = (f"{share * 100:.1f} %" for share in (one.throughput, one.delay))
@@ -71,7 +71,7 @@ def _others(outcome: Outcome) -> Table:
 
 
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
-    """The verdicts, and where to read more."""
+    """Prints the verdicts, and the files with the details."""
     made = table("scheme", "status", "checks", "why", whole=("scheme", "status", "checks"))
     for name, entry in outcome.entries.items():
         good = sum(one["outcome"] == HOLDS for one in entry["checks"])

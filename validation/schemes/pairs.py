@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from narrows.scenario.registry import Registry
 from validation.schemes.compare import ALIEN, LOOSE, STRICT, Tolerance
 
-#: Ours that claim to do what a module of the kernel does, packet for packet.
+#: Our schemes that claim to follow a kernel module, packet for packet.
 TWINS = {"reno": "linux:reno", "cubic-linux": "linux:cubic", "bbr1": "linux:bbr"}
-#: Schemes, and programs of others that follow the same rules in their own way. `quic-go` has no CUBIC that
+#: Schemes, and external programs that follow the same rules in a different way. `quic-go` has no CUBIC that
 #: programs can use; its Reno falls to the same 0.7 of the window.
 PROGRAMS = (
     ("quic-cubic", "quinn:cubic"),
@@ -25,7 +25,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """Two implementations of the same rules; the result says something about both, or about the first."""
+    """Two implementations of the same rules; the result concerns both, or only the first."""
 
     scheme: str
     reference: str
@@ -40,7 +40,7 @@ def pairs(known: Registry) -> list[Pair]:
 
 
 def of_programs(names: tuple[str, ...] = ()) -> list[Pair]:
-    """The pairs with programs of others, of these schemes or programs; all if none is named."""
+    """The pairs with external programs, of these schemes or programs; all if none is named."""
     return [
         Pair(scheme, program, ALIEN)
         for scheme, program in PROGRAMS

@@ -1,4 +1,4 @@
-"""Simulated cells made for the purpose: one flow on a path, its states sampled."""
+"""Simulated cells for a single purpose: one flow on a path, with sampled states."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from narrows import _native
 
-#: One acknowledgement for each packet, so that no timer of the receiver enters.
+#: One acknowledgement for each packet, so that no receiver timer is involved.
 EVERY_PACKET = {"ack_every": "1 packets"}
-#: As well, packets are spread over the round trip instead of leaving in trains, as closed forms have it.
+#: In addition, packets are spread over the round trip instead of leaving in trains, as closed forms assume.
 SPREAD = {**EVERY_PACKET, "pacing": "window"}
 
 
 @dataclass(frozen=True)
 class SimulatedPath:
-    """A path and one flow on it, in the words of scenarios."""
+    """A path and one flow on it, in the notation of scenarios."""
 
     scheme: str
     rtt_ms: float
     seconds: float
-    #: Elements before the delay of the way to the receiver.
+    #: Elements before the delay of the forward path.
     elements: tuple[str, ...] = ()
     params: dict[str, str] = field(default_factory=dict)
     transport: dict[str, str] = field(default_factory=lambda: dict(SPREAD))
@@ -41,7 +41,7 @@ class SimulatedPath:
             f"path:\n  forward: [{', '.join((*self.elements, half))}]\n  backward: [{half}]\n"
             f'schemes: [{{scheme: "{self.scheme}"{params}}}]\n'
             f"duration: {max(1, round(self.seconds))} s\n"
-            # No window of theirs comes near it; without it nothing but losses would bound what is in flight.
+            # Windows never reach it; without it only losses would bound the data in flight.
             "hosts: {all: {window: 64 MB}}\n"
             f"record: bins\nbin: 1 s\nsample: {self.sample_ms:g} ms\nseed: {self.seed}\n"
             + (f"transport: {{{transport}}}\n" if transport else "")

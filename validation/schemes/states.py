@@ -1,4 +1,4 @@
-"""Sampled states of a sender: when it reduced, and what its window was in between.
+"""Sampled states of a sender: its reductions, and its window in between.
 
 A reduction begins with a loss found outside a recovery and is over when everything that was in flight then is
 delivered. Congestion avoidance is the rest, above the slow-start threshold. Closed forms speak of it alone: a

@@ -64,7 +64,7 @@ def run(command: list[str]) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Makes the film; the exit code."""
+    """Makes the film; returns the exit code."""
     if len(words) != 1:
         print(__doc__, file=sys.stderr)
         return 2

@@ -405,7 +405,7 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
         same = by_label.get(scheme.label)
         by_label.setdefault(scheme.label, scheme)
         if same is not None and (scheme.object_file, scheme.program) != (same.object_file, same.program):
-            text = f"another program is called {scheme.label} as well; give one of them a name: of its own"
+            text = f"another program is called {scheme.label} as well; set a different name: for one of them"
             problems.add(item.mark, text)
         elif same is not None and isinstance(item, Mapping) and NAME in item.entries:
             text = f"another scheme is called {scheme.label} as well; give one of them another name"

@@ -1,8 +1,8 @@
 """Forwards frames between two interfaces with delay, loss and reordering, for kernels without netem.
 
-path.py ONE OTHER DELAY_MS LOSS_EVERY LATE_EVERY: each frame is kept for DELAY_MS. Of the frames from ONE with
-data every LOSS_EVERY-th is dropped, and every LATE_EVERY-th is kept for 5 ms more, so that those behind it
-overtake it (0: none)."""
+path.py ONE OTHER DELAY_MS LOSS_EVERY LATE_EVERY: each frame is kept for DELAY_MS. Every LOSS_EVERY-th data
+frame from ONE is dropped, and every LATE_EVERY-th is kept for 5 ms more, so that later frames overtake it (0:
+none)."""
 
 import heapq
 import select
@@ -16,7 +16,7 @@ DATA = 200
 
 
 def main() -> None:
-    """Forwards until it is ended."""
+    """Forwards frames until it is killed."""
     one, other = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in range(2))
     one.bind((sys.argv[1], 0))
     other.bind((sys.argv[2], 0))

@@ -17,7 +17,7 @@ Event = dict[str, Any]
 
 
 def _events(size: Any) -> list[Event]:
-    """Times in ms; `size` makes the members that give the size."""
+    """Times in ms; `size` makes the members that state the size."""
     sent = [(float(n), "packet_sent", n, size(1200), []) for n in range(COUNT)]
     acks = [
         (n + 20.0, "packet_received", n, size(40), [{"frame_type": "ack", "acked_ranges": [[0, n]]}])
@@ -34,7 +34,7 @@ def _sequence(head: Event, events: list[Event], begin: str = "\x1e") -> str:
 
 
 def mvfst() -> str:
-    """Draft-00 as mvfst writes it: lists of fields, microseconds as text, its own names of metrics."""
+    """Draft-00 in mvfst's form: lists of fields, microseconds as text, and mvfst's names of metrics."""
     rows: list[Any] = []
     for event in _events(lambda size: {"packet_size": size}):
         header = {"packet_number": event["number"], **event["size"]}
