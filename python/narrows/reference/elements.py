@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,21 +36,17 @@ def markdown(registry: Registry) -> str:
 
 def _settings(registry: Registry) -> str:
     """The settings of hosts, with what each is in the kernel and in simulation."""
-    from narrows import _native
-
-    known = {item["name"]: item for item in json.loads(_native.registry())["host_settings"]}
-    rows = []
-    for param in registry.host_settings:
-        sysctl, mirrored = known[param.name]["sysctl"], known[param.name]["mirrored"]
-        row = (
-            f"`{param.name}`",
-            allowed_values(param),
-            cell(known[param.name]["doc"]),
-            f"`{sysctl}`" if sysctl else "of the sockets or the device",
-            cell(mirrored) if mirrored else "no effect",
-            cell(param.source),
+    rows = [
+        (
+            f"`{setting.name}`",
+            allowed_values(setting),
+            cell(setting.meaning),
+            f"`{setting.sysctl}`" if setting.sysctl else "of the sockets or the device",
+            cell(setting.mirrored) if setting.mirrored else "no effect",
+            cell(setting.source),
         )
-        rows.append(row)
+        for setting in registry.host_settings
+    ]
     titles = ("setting", "allowed", "meaning", "in the kernel", "in simulation", "source")
     return markdown_table(titles, rows)
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from narrows.errors import UnavailableError, refused_path
 from narrows.scenario.quantity import show
@@ -35,6 +35,18 @@ class Param:
     source: str = ""
     #: Unit of a value whose kind has none.
     unit: str = ""
+
+
+@dataclass(frozen=True)
+class HostSetting(Param):
+    """A setting of hosts."""
+
+    #: The description without the effect on the simulated transport.
+    meaning: str = ""
+    #: Its sysctl; None if it is a setting of sockets or of the device.
+    sysctl: str | None = None
+    #: Its effect on the simulated transport; None if it has none.
+    mirrored: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,7 @@ class Registry:
     #: Kinds of traffic of a flow.
     traffic: dict[str, Entry]
     #: Settings of a host.
-    host_settings: tuple[Param, ...]
+    host_settings: tuple[HostSetting, ...]
     #: The core's objection to an element as a whole (parameters may be valid one by one and invalid
     #: together), given the contents of the files that it names; None if it has none.
     refusal: Callable[[Element, dict[str, bytes]], str | None]
@@ -117,6 +129,9 @@ class Registry:
     #: The bounds of each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`, the
     #: reason why it must not be simulated, or None.
     bounds: Callable[[str], dict[str, Any]] = field(default=lambda _cell: {"flows": [], "refusal": None})
+
+
+Kind = TypeVar("Kind", bound=Param)
 
 
 def parse(text: str) -> Registry:
@@ -204,14 +219,15 @@ def _program(item: dict[str, Any]) -> Entry:
     return _entry({**item, "name": "bpf:" + item["name"].removeprefix("bpf:")})
 
 
-def _setting(item: dict[str, Any]) -> Param:
-    """A setting of hosts, with its meaning for the simulated transport."""
+def _setting(item: dict[str, Any]) -> HostSetting:
+    """A setting of hosts, described with its effect on the simulated transport."""
+    meaning = item.get("doc", "")
     mirrored = item.get("mirrored")
     note = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
-    return _param({**item, "doc": f"{item.get('doc', '')}{note}"})
+    return _param({**item, "meaning": meaning, "doc": f"{meaning}{note}"}, HostSetting)
 
 
-def _param(item: dict[str, Any]) -> Param:
-    own = {field.name: item[field.name] for field in fields(Param) if item.get(field.name) is not None}
+def _param(item: dict[str, Any], kind: type[Kind] = Param) -> Kind:  # type: ignore[assignment]
+    own = {field.name: item[field.name] for field in fields(kind) if item.get(field.name) is not None}
     limits = {"low": item.get("min"), "high": item.get("max")}
-    return Param(**{**own, **limits, "choices": tuple(item.get("choices") or ())})
+    return kind(**{**own, **limits, "choices": tuple(item.get("choices") or ())})

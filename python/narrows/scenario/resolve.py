@@ -53,6 +53,8 @@ _FLAG_PDF = "pdf"
 
 __all__ = ["read_scheme", "resolve"]
 
+#: The keys with a single value each.
+_SINGLE = ("where", "duration", "runs", "seed", "record", "transfers", "bin", "sample")
 #: The key of a space of parameters, which `narrows.sweep` reads.
 SWEEP = "sweep"
 #: More than any network of 2,000 hosts has; far larger ones take minutes to plan.
@@ -92,8 +94,9 @@ def resolve(
     files = Files(base or Path())
     _check_keys(tree, problems)
     _check_schema(tree, problems)
-    values = {name: _single(tree, name, problems) for name, key in KEYS.items() if key.param}
-    duration = values["duration"]
+    where, duration, runs, seed, record, transfers, bin_ns, sample_ns = (
+        _single(tree, name, problems) for name in _SINGLE
+    )
     between = real_path.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
     if (count := sum(len(link.items) for link in network.links)) > MOST_ELEMENTS:
@@ -138,7 +141,7 @@ def resolve(
     warnings: list[Problem] = []
     if not between:
         check = Check(tree, network, flows, rows, duration, transport, timeline, registry, is_combination)
-        findings = check.run(values["where"], values["runs"])
+        findings = check.run(where, runs)
         if not is_point:
             problems.found += findings.problems
         warnings = findings.warnings
@@ -148,24 +151,24 @@ def resolve(
         name=name,
         title=title,
         question=question,
-        where=values["where"],
+        where=where,
         topology=topology,
         network=real_path.resolve_network(network, between) if between else network.resolve(flows.pairs),
         # Between two hosts it is unknown, and the path of other planes does not determine it.
         base_rtt_ns=0 if between else network.rtt_ns(flows.pairs[0]),
         schemes=rows,
         duration_ns=duration,
-        runs=values["runs"],
-        seed=values["seed"],
-        record=values["record"],
-        bin_ns=values["bin"],
-        sample_ns=values["sample"],
+        runs=runs,
+        seed=seed,
+        record=record,
+        bin_ns=bin_ns,
+        sample_ns=sample_ns,
         transport=transport,
         report=report,
         timeline=timeline,
         measure=measure,
         # What is at its default is the same object, and not written.
-        transfers=ALL_TRANSFERS if values["transfers"] == ALL_TRANSFERS else values["transfers"],
+        transfers=ALL_TRANSFERS if transfers == ALL_TRANSFERS else transfers,
         expect=expect,
         real_path=between,
         files=files,
