@@ -29,7 +29,7 @@ class Epochs:
     window: Floats
     #: Packets delivered so far.
     delivered: Floats
-    #: Samples at which a reduction begins, and at which it is over.
+    #: Samples at which a reduction begins and ends.
     begins: NDArray[np.int64]
     ends: NDArray[np.int64]
     #: True if each sample is in congestion avoidance.
@@ -54,7 +54,7 @@ class Epochs:
         return found
 
     def peaks(self, skip: int) -> Floats:
-        """The windows at the moment before each reduction, but the first `skip` + 1."""
+        """The windows just before each reduction, except the first `skip` + 1."""
         found: Floats = self.window[np.maximum(self.begins[skip + 1 :] - 1, 0)]
         return found
 
@@ -76,12 +76,13 @@ def epochs(record: Path, flow: int = 1) -> Epochs:
     avoidance &= ~np.isnan(threshold)
     begins: list[int] = []
     ends: list[int] = []
-    # The repair may not have left yet when the loss is seen, so the end of a recovery is known to 2 packets.
+    # The retransmission may not have left yet when the loss is detected, so the end of a recovery is known to
+    # 2 packets.
     guard = -1
     for index in np.flatnonzero(np.diff(lost) > 0) + 1:
         if index <= guard:
             continue
-        # A loss of the same window that is found as its recovery ends moves nothing.
+        # A loss of the same window that is detected as its recovery ends has no effect.
         if np.min(window[index : index + 3]) >= window[index - 1] - 0.5:
             continue
         end, guard = np.searchsorted(delivered, delivered[index] + in_flight[index] + np.array([0, 2]))

@@ -1,4 +1,4 @@
-"""The unit tests with the published numbers of a scheme, which are beside its code."""
+"""The unit tests with the published numbers of a scheme, which are next to its code."""
 
 from __future__ import annotations
 

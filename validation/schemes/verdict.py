@@ -1,7 +1,7 @@
-"""The verdict on each scheme, from everything that was found about it.
+"""The verdict on each scheme, from all findings about it.
 
-`verified`: every check that there is for the scheme was made and holds. `unverified`: one does not hold,
-was not made, or there is none.
+`verified`: every check of the scheme was made and holds. `unverified`: a check does not hold, was not made,
+or does not exist.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def verdict(
 ) -> dict[str, Any]:
     """The entry of a scheme in `verification.json`.
 
-    `theory` are its findings as JSON, None if there are checks that were not made; `expected` the pairs there
-    are, `done` those that were compared; `missing` why an implementation could not be run.
+    `theory` are its findings as JSON, None if checks were not made; `expected` are the existing pairs, `done`
+    the compared ones; `missing` is the reason why an implementation could not be run.
     """
     mine = [pair for pair in expected if name in concerns(pair)]
     checks = list(theory or [])

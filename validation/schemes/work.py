@@ -29,7 +29,7 @@ from validation.schemes.registry import all_checks
 from validation.schemes.verdict import verdict
 
 THEORY, COMPARISON, OTHERS = "theory", "comparison", "programs"
-#: Setting up the hosts of the grid, and writing and reading the record of a cell.
+#: Time for setting up the hosts of the grid, and for writing and reading the record of a cell.
 OVERHEAD_S = 10
 
 
@@ -43,13 +43,13 @@ class Options:
     quick: bool = False
     again: bool = False
     runs: int = 1
-    #: Also compares with programs of others.
+    #: Also compares with external programs.
     programs: bool = False
 
 
 @dataclass
 class Outcome:
-    """Everything that is known in the end."""
+    """The final results."""
 
     #: Findings of theory by scheme, as JSON; schemes whose checks were not made are missing.
     theory: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -61,12 +61,12 @@ class Outcome:
     #: Verdicts by scheme.
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     grid_paths: tuple[grid.GridPath, ...] = grid.GRID
-    #: Comparisons with programs of others, which decide nothing.
+    #: Comparisons with external programs, which do not affect verdicts.
     others: list[Comparison] = field(default_factory=list)
 
 
 def chosen(options: Options) -> list[str]:
-    """The native schemes that are meant, in the order of the registry; all if none is named."""
+    """The selected native schemes, in the order of the registry; all if none is named."""
     known = registry.load()
     every = [*known.schemes, *known.bpf]
     others = {one for pair in PROGRAMS for one in (*pair, pair[1].partition(":")[0])}
@@ -128,7 +128,7 @@ def _theory(names: list[str], options: Options, path: Path, outcome: Outcome, co
 
 
 def try_check(check: Check, records: list[Path]) -> list[dict[str, Any]]:
-    """Makes one check; one that breaks down does not hold."""
+    """Makes one check; a check that raises an error does not hold."""
     try:
         return [{"kind": check.kind, **one.to_json()} for one in check.judge(records)]
     except (ValueError, OSError, ArithmeticError, KeyError) as error:
@@ -146,7 +146,7 @@ def names_of(pair: Pair) -> tuple[str, str]:
 
 
 def _compare_with_programs(options: Options, path: Path, outcome: Outcome, console: Console) -> None:
-    """The comparisons with programs of others. They have separate paths."""
+    """The comparisons with external programs. They have separate paths."""
     wanted = of_programs(options.names)
     named = dict.fromkeys(name for pair in wanted for name in names_of(pair))
     paths = {name: grid.paths_with_programs(name, quick=options.quick) for name in named}
@@ -199,7 +199,7 @@ def _emulate(
     missing: dict[str, str],
     console: Console,
 ) -> CampaignFolder | None:
-    """Runs the cells that are missing; those that were too much for the machine in halves."""
+    """Runs the missing cells; those that were too much for the machine in halves."""
     try:
         agent = this_machine()
         agent.version()
@@ -233,6 +233,6 @@ def _emulate(
 
 
 def _why_not_built(listed: list[list[GridCell]]) -> str | None:
-    """Why a program of others can't be started here; None if it can, or is none."""
+    """Why an external program can't be started here; None if it can, or if the scheme is not one."""
     plans = (flow.program for flow in listed[0][0].cell.flows if flow.program)
     return next((reason for plan in plans if (reason := why_missing(plan))), None)

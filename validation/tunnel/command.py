@@ -64,11 +64,11 @@ def run(
 
     Inside is compared with outside, over an emulated path. The path sees packets of the same size from both
     and records each of them. Throughput and 95th percentile of the delay of all runs are compared by the
-    two-sample Kolmogorov-Smirnov test, and with what the tunnel's own logs say. Runs that the machine
-    spoils are repeated. Finished work is kept in the folder and not repeated, so that the command can be
+    two-sample Kolmogorov-Smirnov test, and with what the tunnel's own logs say. Runs that the machine spoils
+    are repeated. Finished work is kept in the folder and not repeated, so that the command can be
     interrupted. 20 runs take about 22 minutes; leave the machine alone meanwhile.
 
-    Exit codes: 0 nothing differs, 1 something does by more than 2 %, 4 nothing could be run here.
+    Exit codes: 0 nothing differs, 1 something differs by more than 2 %, 4 nothing could be run here.
     """
     options = Options(
         emulated_path=EmulatedPath(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),

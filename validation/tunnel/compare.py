@@ -13,8 +13,8 @@ from validation.tunnel.testbed import INSIDE, OUTSIDE
 #: Below this a difference counts as significant, as in "Pantheon: the training ground for Internet
 #: congestion-control research" (USENIX ATC 2018), which compared its tunnel in this way.
 LEVEL_OF_TEST = 0.2
-#: Medians that differ by less than this share are the same for every purpose: runs of one scheme over the
-#: steadiest paths of the reports that Pantheon has published vary by as much.
+#: Medians that differ by less than this share are equivalent in practice: in Pantheon's published reports,
+#: runs of one scheme over the steadiest paths vary by as much.
 MARGIN = 0.02
 #: The metrics that are compared: key, words, unit, how many units one of the kept numbers is.
 METRICS = (
@@ -43,13 +43,13 @@ class Row:
     runs_where: int
     median_base: float | None
     median_where: float | None
-    #: The median there is the other one times one and this.
+    #: The relative difference of the medians.
     difference: float | None
     #: 95 % interval of it, by a bootstrap of both.
     interval: tuple[float, float] | None
     statistic: float | None
     p: float | None
-    #: The same for all rows of these two places at once.
+    #: Adjusted for all rows of these two places.
     p_holm: float | None
     outcome: str
 
@@ -59,7 +59,7 @@ class Row:
 
 
 def is_main(row: Row) -> bool:
-    """True if it compares the tunnel with the path outside; others help to explain."""
+    """True if it compares the tunnel with the path outside; other rows are explanatory."""
     return (row.base, row.where) == (OUTSIDE.name, INSIDE.name)
 
 
@@ -69,7 +69,7 @@ def values(runs: list[dict[str, Any]], metric: str) -> list[float]:
 
 
 def counts(run: dict[str, Any]) -> bool:
-    """True if a run says something about the path and not about the machine."""
+    """True if a run describes the path and not the machine."""
     return run["verdict"] in ("ok", "degraded") and run["path"] is not None
 
 
@@ -125,8 +125,8 @@ def _outcome(p: float | None, interval: tuple[float, float] | None) -> str:
 
 
 def own_account(runs: list[dict[str, Any]]) -> dict[str, float] | None:
-    """By how much the tunnel's logs differ from the path's record, in the median over runs inside:
-    throughput as a share, the 95th percentile of the delay in ns."""
+    """The deviation of the tunnel's logs from the path's record, in the median over runs inside: throughput
+    as a share, the 95th percentile of the delay in ns."""
     pairs = [(one["path"], one["tunnel"]) for one in runs if counts(one) and one["tunnel"] is not None]
     if not pairs:
         return None
@@ -137,7 +137,7 @@ def own_account(runs: list[dict[str, Any]]) -> dict[str, float] | None:
 
 
 def circumstances(runs: list[dict[str, Any]]) -> dict[str, float | None]:
-    """Medians of what may explain a difference."""
+    """Medians of possible explanations of a difference."""
     found: dict[str, float | None] = {}
     used = [one for one in runs if counts(one)]
     for key in ("loss_ratio", "train_ratio", "delay_p50_ns", "size_bytes"):
@@ -146,7 +146,7 @@ def circumstances(runs: list[dict[str, Any]]) -> dict[str, float | None]:
         known = [float(number) for one in used if (number := {**one["path"], **one}.get(key)) is not None]
         found[key] = median(known) if known else None
         if key == "first_loss_ns":
-            # Slow start ends with losses or before them, and runs of one kind need not be alike in that.
+            # Slow start ends with losses or before them, and runs of one kind may differ in that.
             found["first_loss_least_ns"] = min(known, default=None)
             found["first_loss_most_ns"] = max(known, default=None)
     return found

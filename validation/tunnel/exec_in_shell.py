@@ -1,8 +1,8 @@
-"""Becomes another program, after saying in which shell it runs: `python exec_in_shell.py SETTINGS PROGRAM
-ARGUMENT...`.
+"""Becomes another program, after reporting the shell in which it runs: `python exec_in_shell.py SETTINGS
+PROGRAM ARGUMENT...`.
 
 SETTINGS is a JSON object: `settings` of this network namespace (kernel settings by full name), and `cpus`,
-the processors to keep to (none: all).
+the processors to use (empty: all).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SHELL_VARIABLE = "NARROWS_SHELL"
 
 
 def apply_sysctls(settings: dict[str, str]) -> None:
-    """Makes settings of the kernel in the network namespace that we are in. Some kernels do not let a
-    namespace have some of them; whoever cares compares what was read back."""
+    """Sets kernel settings in the current network namespace. Some kernels do not allow a namespace to set
+    some of them; the caller can compare the values that were read back."""
     for name, value in settings.items():
         with contextlib.suppress(OSError):
             Path("/proc/sys", *name.split(".")).write_text(value)

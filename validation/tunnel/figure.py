@@ -11,7 +11,7 @@ from validation.tunnel.compare import METRICS, is_main, values
 from validation.tunnel.work import Outcome
 
 _PANEL_MM, _HEAD_MM = 48.0, 8.0
-#: Outside, inside, on a longer way: colour and dashes.
+#: Outside, inside, with a longer return path: colour and dashes.
 _LINES = ((style.INK, "-"), ("#c44601", "-"), ("#0067a5", (0, (4, 2))))
 
 

@@ -1,4 +1,5 @@
-"""Numbers of one flow by a list of packets: the same for the record of the path and for the tunnel's logs."""
+"""Metrics of one flow from a list of packets: the same for the record of the path and for the
+tunnel's logs."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from narrows import _native
 
 #: Smaller packets are acknowledgements, the tunnel's messages about clocks, connections being made.
 LEAST_DATA = 1000
-#: Packets that enter the path within this time of the one before are a train: at 50 Mbit/s one of 1500 bytes
-#: takes 240 us, so that a sender which is paced leaves such gaps, and one which sends in bursts does not.
+#: Packets that enter the path within this time of the previous one form a train: at 50 Mbit/s a packet of
+#: 1500 bytes takes 240 us, so a paced sender leaves such gaps, and a bursty sender does not.
 TRAIN_NS = 20_000
 
 
@@ -26,37 +27,38 @@ class NoDataError(Exception):
 class Numbers:
     """One flow in the direction of its data; sizes are those of packets on the path."""
 
-    #: Bits that arrived by the time from the first arrival to the last.
+    #: Received bits divided by the time from the first arrival to the last.
     throughput_bps: float
     #: One-way, nearest rank.
     delay_p50_ns: int
     delay_p95_ns: int
-    #: Share of the packets sent that the path dropped.
+    #: The path's drops as a share of the sent packets.
     loss_ratio: float
-    #: Share of the packets that follow the one before at once.
+    #: The share of packets that immediately follow another one.
     train_ratio: float
-    #: When the first packet was sent that the path dropped, since the start; None if it dropped none.
+    #: The sending time of the first packet that the path dropped, since the start; None if it dropped none.
     first_loss_ns: int | None
     #: Median of the sizes of the packets.
     size_bytes: int
     packets: int
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """In stored form."""
         return asdict(self)
 
 
 def measure(packets: _native.Packets, start_ns: int, length_ns: int, overhead: int = 0) -> Numbers:
-    """The data packets that were sent in a time; `overhead` is what a tunnel adds to each packet.
+    """The data packets sent during an interval; `overhead` is the tunnel's addition to each packet.
 
-    Delays are those of the path's model, less what its emulator was late by: the path decides by them.
+    Delays are those of the path's model, without its emulator's lateness: they determine the path's
+    decisions.
     """
     size = packets["size_bytes"].astype(np.int64) + overhead
     sent, arrived = packets["sent_ns"], packets["arrived_ns"]
     wanted = ~packets["backward"] & (size >= LEAST_DATA)
     wanted &= (sent >= start_ns) & (sent < start_ns + length_ns)
     due = arrived - packets["late_ns"]
-    # Those still on the way at the end are neither delivered nor lost.
+    # Packets in flight at the end are neither delivered nor lost.
     known = wanted & ((arrived < 0) | (due < start_ns + length_ns))
     delivered = known & (arrived >= 0)
     count = int(delivered.sum())

@@ -60,13 +60,13 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 
 def significant(rows: list[Row]) -> int:
-    """The number of comparisons of inside with outside that have found a difference."""
+    """The number of significant differences between inside and outside."""
     return sum(row.p is not None and row.p < LEVEL_OF_TEST for row in rows if is_main(row))
 
 
 def by_chance(rows: list[Row]) -> float:
-    """The number that would, on average, if nothing differed. The probability of each is below the level,
-    because the statistic has few possible values."""
+    """The expected number of these if nothing differed. The probability of each is below the level, because
+    the statistic has few possible values."""
     expected = 0.0
     for row in rows:
         if is_main(row) and row.p is not None:
@@ -117,7 +117,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
-    """The table, what the tunnel says itself, what may explain differences, and where to read more."""
+    """Prints the table, the tunnel's own account, possible explanations of differences, and the files with
+    the details."""
     made = table(*_TITLES, whole=_TITLES)
     for row in outcome.rows:
         made.add_row(*_cells(row))
@@ -129,7 +130,7 @@ def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None
 
 
 def _page(outcome: Outcome) -> str:
-    """The same for a document."""
+    """The same as a document."""
     path, machine = outcome.options.emulated_path, outcome.machine
     rows = markdown_table(_TITLES, map(_cells, outcome.rows))
     where = f"{machine['cpus']} x {machine['cpu_model']}, kernel {machine['kernel']}" if machine else "N/A"

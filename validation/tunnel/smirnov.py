@@ -1,4 +1,4 @@
-"""The two-sample Kolmogorov-Smirnov test, exact: whether two lists of numbers may be of one distribution.
+"""The two-sample Kolmogorov-Smirnov test, exact: whether two samples may come from one distribution.
 
 J. L. Hodges, "The significance probability of the Smirnov two-sample test", Arkiv för Matematik 3 (1958).
 """
@@ -15,7 +15,7 @@ def distance(first: Sequence[float], second: Sequence[float]) -> int:
     most = i = j = 0
     ordered_first, ordered_second = sorted(first), sorted(second)
     for value in sorted({*first, *second}):
-        # Equal values are one step of both.
+        # Equal values are one common step.
         while i < n and ordered_first[i] <= value:
             i += 1
         while j < m and ordered_second[j] <= value:
@@ -25,11 +25,11 @@ def distance(first: Sequence[float], second: Sequence[float]) -> int:
 
 
 def significance(n: int, m: int, at_least: int) -> float:
-    """Probability that samples of `n` and `m` from one continuous distribution are `at_least` so far apart
-    (see `distance`). Where values are equal it is an upper bound."""
+    """Probability that samples of `n` and `m` from one continuous distribution are at least `at_least` apart
+    (see `distance`). With ties it is an upper bound."""
     if at_least <= 0:
         return 1.0
-    # Orders in which the values of both can lie, as walks from (0, 0) to (n, m) that never get so far apart.
+    # Orders of the values of both, as walks from (0, 0) to (n, m) that never get that far apart.
     row = [0] * (m + 1)
     for i in range(n + 1):
         for j in range(m + 1):
@@ -40,7 +40,7 @@ def significance(n: int, m: int, at_least: int) -> float:
             elif j > 0:
                 # row[j] is still that of i - 1, and zero before the first one.
                 row[j] += row[j - 1]
-    # From whole numbers, so that small probabilities are not differences of rounded ones.
+    # Computed from whole numbers, so that small probabilities are not differences of rounded ones.
     every = comb(n + m, n)
     return (every - row[m]) / every
 

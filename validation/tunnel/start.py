@@ -1,7 +1,7 @@
-"""The network that the comparison needs: this program again, as that of a shell whose path does nothing.
+"""The network for the comparison: this program again, inside a shell with a transparent path.
 
-Shells in a shell get their packets forwarded by its namespace; the receiver lives there, and a shell inside
-it has the path that is emulated. So no relay is between sender and receiver.
+The outer shell's namespace forwards packets of inner shells; the receiver lives there, and a shell inside it
+has the emulated path. There is therefore no relay between sender and receiver.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from narrows.shell import ShellOptions, run
 
-#: The option by which the program knows that it is in the shell already.
+#: The option that marks the inner invocation.
 WITHIN = "--within"
 
 

@@ -1,9 +1,8 @@
 """One run of one scheme over the emulated path, in the tunnel or without it.
 
 This process must be in a shell (`narrows shell`): its network is that of the receiver. The sender is the
-program of a second shell in this one, whose path is the one that is emulated: packets go from kernel to
-kernel, and nothing else is between them. Both ends are the peers of a run between two hosts, with a tunnel
-or without.
+program of a second shell inside this one, with the emulated path: packets go from kernel to kernel, with
+nothing else in between. Both ends are the peers of a run between two hosts, with a tunnel or without.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from validation.tunnel.measure import NoDataError, Numbers, measure
 
 #: Bytes that the tunnel adds to each packet in IPv4 (docs/guide/real-paths.md).
 OVERHEAD = 56
-#: The tunnel listens here, in a network without other users.
+#: The tunnel listens on this port, in a network without other users.
 _PORT = 7000
-#: From the order to start to the start: the tunnel's clocks are compared a few times before.
+#: Delay between the start command and the start: meanwhile the tunnel's clocks are compared a few times.
 _START_NS = 500_000_000
 SENDER, RECEIVER = 0, 1
 #: Becomes the agent in a shell; run by its path, since it needs nothing of Narrows.
@@ -46,7 +45,7 @@ INVALID, FAILED = "invalid", "failed"
 
 @dataclass(frozen=True)
 class Setup:
-    """Inside the tunnel or outside; outside, the way back may be longer by some ns."""
+    """Inside the tunnel or outside; outside, the return path may be longer by some ns."""
 
     name: str
     tunnelled: bool = False
@@ -58,7 +57,7 @@ OUTSIDE, INSIDE = Setup("outside"), Setup("inside", tunnelled=True)
 
 @dataclass(frozen=True)
 class EmulatedPath:
-    """The path in the words of `narrows shell`, and how long flows last."""
+    """The path in the notation of `narrows shell`, and the duration of flows."""
 
     rate: str
     delay: str
@@ -83,28 +82,28 @@ class EmulatedPath:
 class RunResult:
     """The outcome of one run."""
 
-    #: That of the path's record: `ok` if its emulator kept to its times.
+    #: The verdict of the path's record: `ok` if its emulator was on time.
     verdict: str
     reasons: list[str] = field(default_factory=list)
     attempts: int = 0
-    #: Numbers by the path's record.
+    #: Metrics from the path's record.
     path: dict[str, Any] | None = None
-    #: Numbers of the same packets by the tunnel's logs.
+    #: Metrics of the same packets from the tunnel's logs.
     tunnel: dict[str, Any] | None = None
     #: The smallest round-trip time that the sender's kernel measured.
     rtt_min_ns: int | None = None
-    #: One packet in a hundred left the path later than this after it should have.
+    #: 99th percentile of the packets' lateness when leaving the path.
     late_p99_ns: int | None = None
-    #: One packet in a hundred waited longer than this in the sender's end of the tunnel.
+    #: 99th percentile of the packets' wait in the sender's end of the tunnel.
     waited_p99_ns: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """In stored form."""
         return asdict(self)
 
 
 class Testbed:
-    """Runs over one path, in a folder for what is needed meanwhile."""
+    """Runs over one path, with a folder for temporary files."""
 
     def __init__(self, agent: Location, emulated_path: EmulatedPath, folder: Path) -> None:
         self._agent = agent
@@ -117,13 +116,13 @@ class Testbed:
         self._own = IPv4Network(own)
         #: Kernel, processor and memory of this machine.
         self.machine: dict[str, Any] = {}
-        #: Settings of the kernel inside the tunnel, for the hosts outside.
+        #: Kernel settings inside the tunnel, for the hosts outside.
         self._settings: dict[str, str] = {}
         self._cpus: list[int] = []
 
     def warm_up(self, cell: Cell) -> None:
-        """A run in the tunnel that is not counted, after which the hosts outside have the kernel settings
-        of those inside, and their programs the same processors."""
+        """An uncounted run in the tunnel, after which the hosts outside have the kernel settings of those
+        inside, and their programs the same processors."""
         ran = self.run(cell, INSIDE, 0)
         side = self._side(SENDER)
         if ran.verdict == FAILED or side is None:
@@ -134,7 +133,7 @@ class Testbed:
         apply_sysctls(self._settings)
 
     def differing_settings(self) -> list[str]:
-        """Settings that the sender outside has otherwise than the one inside; after a run outside."""
+        """Settings that differ between the sender outside and the one inside; call it after a run outside."""
         side = self._side(SENDER)
         if side is None:
             return []
@@ -142,7 +141,7 @@ class Testbed:
         return sorted(name for name, value in self._settings.items() if found.get(name) != value)
 
     def clean_up(self) -> None:
-        """Removes what the last run needed."""
+        """Removes the files of the last run."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     # -- a run -------------------------------------------------------------------------------------
@@ -165,7 +164,7 @@ class Testbed:
             return RunResult(FAILED, [str(error)])
 
     def _play(self, cell: Cell, where: Setup, seed: int, stopped: Callable[[], bool]) -> int:
-        """Both peers, from their plans to the end; gives the start by the machine's clock."""
+        """Runs both peers, from their plans to the end; returns the start by the machine's clock."""
         with (
             (self._folder / "log").open("wb") as log,
             self._started(where, seed, log) as (sender, receiver, addresses),
@@ -173,9 +172,9 @@ class Testbed:
             pair = PeerPair(sender, receiver, stopped, lambda: True, lambda _: None)
             with pair:
                 plans = self._plans(cell, where, addresses)
-                # Both have this machine's clock.
+                # Both share this machine's clock.
                 pair.run(plans, _START_NS, None if where.tunnelled else ClockOffset(0, 0))
-            # The record of the path is there when its shell has ended.
+            # The record of the path is complete when its shell has ended.
             if sender.process.returncode != 0:
                 raise PeerFailure(
                     "internal", f"the shell of the path has ended with {sender.process.returncode}"
@@ -218,7 +217,7 @@ class Testbed:
         return file
 
     def _addresses(self, sender: Peer) -> tuple[str, str]:
-        """Those of sender and receiver, from what the sender says of its shell."""
+        """The addresses of sender and receiver, from the sender's report about its shell."""
         said = _first_line(sender)
         network = IPv4Network(said["shell"])
         if not network.subnet_of(self._own) or network == self._own:
@@ -255,7 +254,7 @@ class Testbed:
 
         return side(SENDER), side(RECEIVER)
 
-    # -- what is left of it ------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def _path(self) -> Path:
@@ -281,7 +280,7 @@ class Testbed:
         for one in ends:
             if one["role"] == "sender":
                 samples = [state["min_rtt_ns"] for state in one["outcome"]["states"]]
-                # Those read from timestamps, where packets were repeated, are rounded down to whole ms.
+                # Values from timestamps, taken when packets were retransmitted, are rounded down to whole ms.
                 exact = [value for value in samples if value and value % 1_000_000]
                 ran.rtt_min_ns = min(exact, default=None)
         if where.tunnelled:
@@ -328,7 +327,8 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _first_line(side: Peer) -> dict[str, Any]:
-    """The first line of a program, before it becomes the agent; byte by byte, for the rest is the agent's."""
+    """The first line of a program before it becomes the agent; byte by byte, because the rest belongs to the
+    agent."""
     assert side.process.stdout and side.process.stderr
     line = b""
     while not line.endswith(b"\n"):

@@ -37,19 +37,19 @@ from validation.tunnel.testbed import (
 NUMBERS = "numbers.json"
 PREFIX = "linux:"
 SCHEMES = ("linux:cubic", "linux:reno", "linux:bbr")
-#: Most tries of a run. The last try counts even if it is only good enough (`degraded`).
+#: Maximum attempts at a run. The last attempt counts even if it is only `degraded`.
 ATTEMPTS = 3
-#: Attempts that are good enough and may be repeated altogether, as a share of the runs: where it is
-#: never quiet all would only take longer.
+#: Total share of `degraded` attempts that may be repeated: on a machine that is never quiet, repeating all
+#: would only take longer.
 REPEATED = 0.25
 OK = "ok"
-#: Setting up and reading one run, without what it lasts.
+#: Time for setting up and reading one run, in addition to its duration.
 OVERHEAD_S = 2.5
 
 
 def chosen(text: str) -> tuple[str, ...]:
-    """The schemes that a list of names separated by commas means. (Without `linux:` it is the kernel's as
-    well: no other would run here with packets of the same size in both places.)"""
+    """The schemes in a comma-separated list. (Names without `linux:` also mean the kernel's: no other scheme
+    would run here with packets of the same size in both places.)"""
     names = dict.fromkeys(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(f"--schemes: '{text}' has an empty name; write for example {','.join(SCHEMES)}")
@@ -64,28 +64,28 @@ class Options:
     schemes: tuple[str, ...] = SCHEMES
     runs: int = 20
     seed: int = 1
-    #: Compare as well with the path without tunnel whose way back is longer by so much.
+    #: Also compares with the path without tunnel whose return path is longer by this much.
     longer_ns: int = 0
     again: bool = False
 
     def setups(self) -> list[Setup]:
-        """Where each scheme runs, what others are compared with first."""
+        """The places of each scheme, the reference first."""
         longer = Setup(f"{self.longer_ns / 1000:g} us longer", added_ns=self.longer_ns)
         return [OUTSIDE, INSIDE, *([longer] if self.longer_ns else [])]
 
     def pairs(self) -> list[tuple[str, str]]:
-        """The comparisons: inside with outside, and both with the longer way outside."""
+        """The comparisons: inside with outside, and both with the longer return path outside."""
         outside, inside, *longer = (where.name for where in self.setups())
         return [(outside, inside), *((outside, one) for one in longer), *((one, inside) for one in longer)]
 
     def key(self) -> dict[str, Any]:
-        """Runs of other conditions do not count."""
+        """Runs with other conditions do not count."""
         return {"seed": self.seed, **asdict(self.emulated_path)}
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to make."""
+    """A run to be made."""
 
     scheme: str
     where: Setup
@@ -105,26 +105,26 @@ class Job:
 
 @dataclass
 class Outcome:
-    """Everything that is known in the end."""
+    """The final results."""
 
     options: Options
     #: By scheme and place, in the order of their numbers.
     runs: dict[str, dict[str, list[dict[str, Any]]]]
     rows: list[Row] = field(default_factory=list)
-    #: Attempts that the machine spoiled, which were repeated.
+    #: Attempts that the machine spoiled, and that were repeated.
     repeated: int = 0
-    #: Runs that had to be given up, and those that count although they are only good enough.
+    #: Runs that were given up, and those that count although they are `degraded`.
     given_up: int = 0
     degraded: int = 0
-    #: Kernel settings that differ between the places although they should not.
+    #: Kernel settings that unexpectedly differ between the places.
     differing: list[str] = field(default_factory=list)
-    #: Where the last runs were made.
+    #: The place of the last runs.
     machine: dict[str, Any] = field(default_factory=dict)
 
 
 def jobs(options: Options) -> list[Job]:
-    """The runs in their order: each round has every scheme in every place once, in its own order, so
-    that nothing that changes with time falls on one of them only."""
+    """The runs in order: each round has every scheme in every place once, in a separate order, so that a
+    drift over time does not affect only one of them."""
     order = random.Random(options.seed)
     found: list[Job] = []
     for number in range(1, options.runs + 1):
@@ -135,7 +135,7 @@ def jobs(options: Options) -> list[Job]:
 
 
 def work(options: Options, agent: Location, folder: Path, console: Console) -> Outcome:
-    """Makes the runs that are missing and compares."""
+    """Makes the missing runs and compares."""
     if options.again:
         shutil.rmtree(folder / "runs", ignore_errors=True)
     path = folder / "runs"
@@ -186,7 +186,7 @@ def _outcome(options: Options, cells: dict[Job, Cell], entries: dict[str, CellEn
 
 
 class TunnelPlane:
-    """Runs over the emulated path, each again if the machine had too much else to do."""
+    """Runs over the emulated path, each repeated if the machine was too busy."""
 
     retries = 0
 
@@ -194,11 +194,11 @@ class TunnelPlane:
         self.testbed = testbed
         self.console = console
         self._jobs = jobs
-        #: Attempts that may still be repeated where they are good enough.
+        #: Remaining repetitions of `degraded` attempts.
         self.spare = max(1, round(REPEATED * len(jobs)))
 
     def workers(self, _cells: int) -> int:
-        """The path is one."""
+        """There is only one path."""
         return 1
 
     def run_of(self, cell: Cell, _file: Path, out: Path, log_file: Path, _progress: Progress) -> Run:
@@ -210,13 +210,13 @@ class TunnelPlane:
         """Nothing."""
 
     def ends_campaign(self, _outcome: CellOutcome) -> bool:
-        """Never by itself."""
+        """Never ends the campaign."""
         return False
 
 
 @dataclass
 class TunnelRun:
-    """One run, perhaps with several attempts. Its record are the numbers of the last good one."""
+    """One run, possibly with several attempts. Its record contains the metrics of the last usable one."""
 
     plane: TunnelPlane
     cell: Cell
@@ -229,7 +229,7 @@ class TunnelRun:
         self.stopped = True
 
     def run(self) -> CellOutcome:
-        """Runs the cell to its end."""
+        """Runs the cell until it ends."""
         started = time.monotonic()
         try:
             ran = self._attempts()
@@ -253,9 +253,9 @@ class TunnelRun:
         return CellOutcome("finished", seconds=time.monotonic() - started)
 
     def _attempts(self) -> RunResult:
-        """A run, again if the machine had too much else to do, at most `spare` times where it is good enough.
+        """Repeats a run while the machine was too busy; a `degraded` one at most `spare` times.
 
-        Both places are judged by the same rule, by the path's record, so that none is favoured.
+        Both places are judged by the same rule, by the path's record, so that neither is favoured.
         """
         best: RunResult | None = None
         for attempt in range(1, ATTEMPTS + 1):

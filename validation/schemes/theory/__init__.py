@@ -1,1 +1,1 @@
-"""Checks of simulated runs against what the rules say on paper, one kind per file."""
+"""Checks of simulated runs against theory, one kind per file."""

@@ -1,5 +1,4 @@
-"""The backlog that a scheme that steers by delay leaves in the queue, alone on a path with room for
-everything."""
+"""The backlog that a delay-based scheme keeps in the queue, alone on a path with a sufficient buffer."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def checks(expected: Backlog) -> list[Check]:
 def _mean(expected: Backlog, title: str, records: list[Path]) -> list[Finding]:
     (queue,) = _native.queue_series(str(records[0])).values()
     waiting = queue["backlog_packets"]
-    # Without the packet in service: its time is part of the delay of an empty path.
+    # Without the packet in service, whose time is part of the delay of an empty path.
     found = float(np.mean(waiting[len(waiting) // 2 :]))
     unit = "packets"
     if expected.milliseconds:

@@ -27,7 +27,7 @@ class Bbr:
     """Expectation of a version of BBR."""
 
     scheme: str
-    #: Random loss that it bears without giving way, as shares.
+    #: Random loss that it tolerates without reacting, as shares.
     bears: tuple[float, ...]
     #: Pacing gains of probing up and of draining.
     up: float
@@ -68,7 +68,7 @@ def _gains(expected: Bbr, records: list[Path]) -> list[Finding]:
     states = _native.state_series(str(records[0]))[1]
     late = states["time_s"] > SETTLED_S
     time, pacing = states["time_s"][late], states["pacing_bps"][late]
-    # Away from ProbeRTT, which holds the rate but changes the cycle.
+    # Outside ProbeRTT, which keeps the rate but changes the cycle.
     steady = states["cwnd_bytes"][late] > 1.5 * expected.probe_window * PAYLOAD
     share = pacing / float(np.median(pacing[steady]))
     why = "gains are kept as fractions of 256, and the bandwidth they multiply is an estimate"
@@ -115,8 +115,8 @@ def _probes(expected: Bbr, records: list[Path]) -> list[Finding]:
 def _lossy(loss: float, records: list[Path]) -> list[Finding]:
     clean, *lossy = (float(metrics_of(record)["throughput_bps"]) / 1e6 for record in records)
     found = float(np.mean(lossy))
-    # The estimate is what arrives at most, (1 - p) of the link; paced at that, (1 - p) of it arrives again.
-    # The upper end is a link that is always full.
+    # The estimate is at most the arrival rate, (1 - p) of the link; paced at that rate, (1 - p) of it arrives
+    # again. The upper end is a link that is always full.
     least = clean * (1 - loss) ** 2
     # ProbeRTT sends about 20 packets, in five round trips of four. One that is lost twice waits for the
     # retransmission timer until the estimate, kept for ten round trips, is forgotten; it climbs back by
@@ -128,5 +128,5 @@ def _lossy(loss: float, records: list[Path]) -> list[Finding]:
 
 
 def _onsets(true: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where a condition begins to hold."""
+    """The positions where a condition begins to hold."""
     return (np.flatnonzero(np.diff(true.astype(np.int8)) == 1) + 1).astype(np.int64)

@@ -1,11 +1,11 @@
 """The buffer that one flow needs to keep a link busy: b/(1-b) of the bandwidth-delay product.
 
-At a drop-tail queue of B packets on a path of C packets the window turns at C + B and falls to (1-b)(C +
-B). The queue just runs empty when that is C, so B* = b/(1-b) C. It is read off a run with a larger
-buffer, in which the queue falls to q = (1-b)(B - B*) and no further: B* = B - q/(1-b). Half of it leaves
-the link idle for a while, and the share of the link that is used then follows from the curve of the
-window. (Where the window turns is read off the run as well: it is above C + B by what it grows until the
-loss is known, 1 % for Scalable.)
+At a drop-tail queue of B packets on a path of C packets the window turns at C + B and falls to (1-b)(C + B).
+The queue just runs empty when that is C, so B* = b/(1-b) C. It is computed from a run with a larger buffer,
+in which the queue falls only to q = (1-b)(B - B*): B* = B - q/(1-b). Half of it leaves the link idle for a
+while, and the share of the link that is used then follows from the curve of the window. (Where the window
+turns is read off the run as well: it is above C + B by what it grows until the loss is known, 1 % for
+Scalable.)
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Buffer:
 
 
 def checks(expected: Buffer) -> list[Check]:
-    """The buffer needed, and what half of it gives."""
+    """The required buffer, and the effect of half of it."""
     enough, half = round(expected.needed * 1.3), round(expected.needed / 2)
     return [
         Check(expected.scheme, KIND, NEEDED, (_path(expected, enough),), partial(_needed, expected), True),
@@ -85,7 +85,7 @@ def _lowest(record: Path, met: Epochs) -> float:
     lows = [float(np.min(backlog[one:other])) for one, other in pairwise(edges) if other > one]
     if len(lows) < 3:
         raise ValueError("there are fewer than 3 reductions to look at; the run is too short")
-    # The packet in service is not in the samples, but on the path no longer either.
+    # The packet in service is not in the samples, but has also left the path.
     return float(np.mean(lows)) + 1
 
 

@@ -1,11 +1,11 @@
-"""Throughput where losses come by chance, in the three ways in which they are found: by time (RACK), by the
-count of packets that have overtaken, and by repeated cumulative acknowledgements alone.
+"""Throughput under random losses, with the three ways of detecting them: by time (RACK), by the count of
+packets that have overtaken, and by duplicate cumulative acknowledgements alone.
 
-Between 1 and 20 % two laws are the bounds of schemes that grow as Reno does with such windows. Above lies
-the square root of Mathis, Semke, Mahdavi and Ott (1997), which knows no timeouts. Below lies the formula of
-Padhye, Firoiu, Towsley and Kurose (SIGCOMM 1998, equation 30), in which one loss takes all that follows it
-in its round trip, so that more of them end in timeouts than where each packet is lost by itself. And a
-larger share of losses leaves less throughput, at least by the square root: timeouts make it steeper.
+Between 1 and 20 % two laws bound schemes that grow like Reno at such windows. The upper bound is the square
+root of Mathis, Semke, Mahdavi and Ott (1997), which has no timeouts. The lower bound is the formula of
+Padhye, Firoiu, Towsley and Kurose (SIGCOMM 1998, equation 30), in which a loss includes all following packets
+of its round trip, so that more losses end in timeouts than with independent losses. In addition, more losses
+must leave less throughput, at least by the square root: timeouts make the curve steeper.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from validation.schemes.paths import EVERY_PACKET, SimulatedPath, metrics_of
 from validation.schemes.states import PAYLOAD
 
 KIND = "losses"
-#: Ways in which losses are found: in words, and as parameters of the transport.
+#: Ways of detecting losses: in words, and as transport parameters.
 WAYS: dict[str, dict[str, str]] = {
     "with RACK": {},
     "without RACK": {"rack": "false", "tail_loss_probe": "false"},
@@ -29,10 +29,10 @@ WAYS: dict[str, dict[str, str]] = {
 }
 RATIOS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
 RTTS_MS = (0.4, 20, 100)
-#: Losses that a run has at least, about: their number varies by 3 % then.
+#: Approximate minimum number of losses in a run: their number then varies by 3 %.
 LOSSES = 1000
 LONGEST_S = 600
-#: Smallest retransmission timeout that there is on top of the round trip (Linux).
+#: The smallest retransmission timeout in addition to the round trip (Linux).
 LEAST_RTO_S = 0.2
 TOLERANCE = 0.1
 WHY = (
@@ -91,7 +91,8 @@ def _judge(rtt_ms: float, way: str, records: list[Path]) -> list[Finding]:
         )
         for p, rate in zip(RATIOS, found, strict=True)
     ]
-    # The share of the throughput that remains at the next smaller ratio, over the share by the square root.
+    # The share of the throughput that remains at the next smaller ratio, divided by the share by the square
+    # root.
     left = max(
         after / before * math.sqrt(q / p)
         for (p, before), (q, after) in pairwise(zip(RATIOS, found, strict=True))
@@ -101,7 +102,7 @@ def _judge(rtt_ms: float, way: str, records: list[Path]) -> list[Finding]:
 
 
 def _path(scheme: str, rtt_ms: float, way: str, p: float) -> SimulatedPath:
-    # A loss takes one window in the mean, and so at least what Padhye's formula leaves.
+    # On average a loss costs one window, and so leaves at least the throughput of Padhye's formula.
     seconds = min(LONGEST_S, LOSSES / (p * with_timeouts(p, rtt_ms / 1000)))
     transport = {**EVERY_PACKET, **WAYS[way]}
     elements = (f"{{loss: {p * 100:g} %}}",)

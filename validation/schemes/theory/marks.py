@@ -1,4 +1,4 @@
-"""The backlog that schemes that follow marks leave in a queue that marks above a step, alone on a path."""
+"""The backlog that mark-based schemes keep in a queue that marks above a step, alone on a path."""
 
 from __future__ import annotations
 

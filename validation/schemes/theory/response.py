@@ -1,19 +1,17 @@
 """The response function: the mean window at a given loss ratio.
 
 A path without limit but with losses: every (1/p)-th packet (`periodicloss`), or each with probability p
-(`loss`). The result is the mean over time in congestion avoidance. The loss ratio that enters the
-expectation is the one that moves the window: reductions per packet acknowledged in congestion avoidance.
-With losses at equal distances that is a little more than 1/p, since the packets acknowledged during a
-recovery are on its account; with independent losses it is p, because losses in the window in which a loss
-was found are not counted again.
+(`loss`). The result is the mean over time in congestion avoidance. The loss ratio that enters the expectation
+is the one that moves the window: reductions per packet acknowledged in congestion avoidance. The loss ratio
+in the expectation is the one that moves the window: reductions per packet acknowledged in congestion
+avoidance.
 
-At p = 1e-2 and 1e-3 windows are so small that whole packets matter: there, schemes that count whole
-packets are held against the law in whole packets (`laws.aimd.Counted`), and the closed form is named
-beside it.
+At p = 1e-2 and 1e-3 windows are so small that whole packets matter: there, schemes that count whole packets
+are held against the law in whole packets (`laws.aimd.Counted`), and the closed form is named beside it.
 
-For independent losses the same chance is used twice: the law runs through the gaps that the scheme met,
-and the finding is multiplied by (stationary mean of the law) / (mean of the law over these gaps). That
-removes most of the chance of a run of finite length (a control variate), and nothing else.
+For independent losses the same random numbers are used twice: the law runs through the gaps that the scheme
+met, and the finding is multiplied by (stationary mean of the law) / (mean of the law over these gaps). That
+removes most of the randomness of a run of finite length (a control variate), and nothing else.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ WHY = (
 #: Random losses per window up to which they are tried: with more, reductions follow each other every round
 #: trip, and growth within one is not fluid.
 MOST_LOSSES = 0.3
-#: Loss ratio from which on whole packets matter.
+#: Loss ratio from which whole packets matter.
 WHOLE = 5e-4
 
 
@@ -56,7 +54,7 @@ class Response:
     law: Callable[[], Law]
     #: The mean window with one loss in 1/p packets.
     closed: Callable[[float], float]
-    #: Losses to forget the start, and losses that count, at equal distances and at random.
+    #: Losses to forget the start, and losses that count, for equidistant and for random losses.
     regular: tuple[int, int] = (60, 30)
     chance: tuple[int, int] = (60, 150)
     params: tuple[tuple[str, str], ...] = ()
@@ -64,8 +62,8 @@ class Response:
     #: Loss ratio from which on `whole` holds.
     whole_above: float = WHOLE
     ratios: tuple[float, ...] = RATIOS
-    #: Round-trip time (ms) that comes on top after the first half second, and what it is for: to schemes that
-    #: look at the delay it is a queue that never empties.
+    #: Additional round-trip time (ms) after the first half second, and its purpose: to delay-based schemes it
+    #: looks like a queue that never empties.
     standing_ms: float = 0
     setting: str = ""
 
