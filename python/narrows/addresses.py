@@ -1,4 +1,4 @@
-"""Network addresses, and addresses with ports, as agents write them."""
+"""Network addresses, and addresses with ports, in the agents' notation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_address(text: str) -> bool:
 
 
 def is_socket_address(text: str) -> bool:
-    """True for what `socket_address` writes."""
+    """True for a text in the form of `socket_address`."""
     try:
         ip, port = split_address(text)
         return socket_address(ip, port) == text and 0 <= port < 1 << 16 and text.isprintable()

@@ -19,7 +19,7 @@ from narrows.agent.process import end, exit_code, kill
 from narrows.errors import UnavailableError, reason
 
 if TYPE_CHECKING:
-    # Finding an agent must be quick.
+    # Only for types, because finding an agent must be quick.
     from narrows.documents.agent import MachineFacts, Version
 
 Kind = TypeVar("Kind")

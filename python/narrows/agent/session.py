@@ -20,7 +20,7 @@ from narrows.agent.process import end
 from narrows.errors import UnavailableError
 
 Kind = TypeVar("Kind")
-#: Longest line that is read to its end, if nothing else is said.
+#: The default length limit of a line.
 LONGEST = 1 << 20
 
 
@@ -83,7 +83,7 @@ class Session:
         return self.answer(kind, seconds)
 
     def answer(self, kind: type[Kind], seconds: float) -> Kind:
-        """The next answer; raises `UnavailableError` if it is none, does not fit or takes too long."""
+        """The next answer; raises `UnavailableError` if it is missing, does not fit or takes too long."""
         line = self._lines.next(seconds)
         if line is None:
             raise UnavailableError(

@@ -1,4 +1,4 @@
-"""Folders in which campaigns are created or looked for."""
+"""Folders in which campaigns are created or searched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from narrows.errors import DataError, NarrowsError, UsageError, reason
 
 
 def no_folder(path: Path) -> DataError:
-    """The refusal of a path that is not the folder of a campaign."""
+    """The error for a path that is not the folder of a campaign."""
     if not path.is_file():
         return DataError(f"{path}: there is no such folder")
     hint = f"; 'narrows run {path} --dry-run' checks a scenario" if path.suffix in (".yaml", ".yml") else ""
@@ -17,7 +17,7 @@ def no_folder(path: Path) -> DataError:
 
 
 def make_folder(path: Path) -> None:
-    """Makes the folder of a new campaign, if it does not exist."""
+    """Creates the folder of a new campaign, if it does not exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         check_vacant(path)
@@ -28,8 +28,8 @@ def make_folder(path: Path) -> None:
 
 
 def check_vacant(path: Path) -> None:
-    """Refuses a folder with more than a killed `create` leaves before campaign.json exists: a folder of cells
-    without any, the files that they name, and a half-written campaign.json."""
+    """Refuses a folder with more than the leftovers of a killed `create`: an empty folder of cells, the files
+    that they name, and a half-written campaign.json."""
     cells = path / "cells"
     ours = {"cells", "files"} if cells.is_dir() and not any(cells.iterdir()) else set()
     for entry in path.iterdir():

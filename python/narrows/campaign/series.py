@@ -42,7 +42,8 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """All packets in the order of entering; `arrived_ns` is -1 for one that did not arrive."""
+    """All packets in the order of entering the network; `arrived_ns` is -1 for a packet that did
+    not arrive."""
 
     flow: NDArray[np.uint16]
     backward: NDArray[np.bool_]
@@ -52,7 +53,7 @@ class Packets:
     late_ns: NDArray[np.int64]
 
     def of_flow(self, number: int, direction: str) -> NDArray[np.bool_]:
-        """The places of a flow's packets in one direction."""
+        """The indices of a flow's packets in one direction."""
         own: NDArray[np.bool_] = (self.flow == number) & (self.backward == (direction != "forward"))
         return own
 
@@ -113,7 +114,7 @@ class Frames:
 
 
 def read_throughput(record: Path, bin_ns: int) -> Throughput:
-    """Rates in bins; a record of bins is summed up to the next multiple of its own width."""
+    """Rates in bins; the bins of a record are combined up to the next multiple of their width."""
     series = _native.throughput_series(record, bin_ns)
     flows = {number: FlowRates(**rates) for number, rates in series["flows"].items()}
     return Throughput(series["time_s"], series["capacity_bps"], flows)

@@ -1,4 +1,4 @@
-"""The group of commands about traces, and what they share."""
+"""The group of commands for traces, and their shared parts."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def mean_of(any_trace: AnyTrace) -> str:
 
 
 def read_span(text: str, option: str) -> int:
-    """The positive time that was given for an option, in ns."""
+    """The value of an option as a positive time, in ns."""
     return positive(text, "span", option)
 
 
 def read_rate(text: str, option: str) -> int:
-    """The positive rate that was given for an option, in bit/s."""
+    """The value of an option as a positive rate, in bit/s."""
     return positive(text, "rate", option)

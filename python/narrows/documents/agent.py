@@ -51,7 +51,7 @@ class MachineCheck(Part, frozen=True, kw_only=True):
 
     name: Text
     ok: bool
-    #: True if it holds with a drawback.
+    #: True if it passes with a drawback.
     warning: bool | UnsetType = UNSET
     detail: Text
     remedy: Text | None
@@ -73,7 +73,7 @@ class MachineFacts(Part, frozen=True, kw_only=True):
     congestion_controls: list[Text] = field(default_factory=list)
     bpf: Ability | None = None
     clocksource: Text | None = None
-    #: Some values have several numbers, with tabs between them.
+    #: Some values consist of several numbers, separated by tabs.
     sysctls: dict[str, Any] = field(default_factory=dict)
     checks: list[MachineCheck] = field(default_factory=list)
 
@@ -112,7 +112,7 @@ class Clock(Part, frozen=True, kw_only=True):
     estimated_error_ns: Count | UnsetType | None = UNSET
     #: The correction that the kernel applies to the oscillator.
     correction_ppb: Integer | None
-    #: The largest error of the wall clock by the estimate of its keeper.
+    #: The maximum error of the wall clock, as estimated by its keeper.
     bound_ns: Count | None
     keeper: ClockKeeper | None
 
@@ -133,8 +133,8 @@ class HostClock(Clock, frozen=True, kw_only=True):
 
 
 class OscillatorOffset(Part, frozen=True, kw_only=True):
-    """The relation of the oscillators of two hosts by the programs that keep their clocks: the other one's
-    reading less ours, the bound of its error, and how much faster the other one runs."""
+    """The relation of the oscillators of two hosts according to the programs that discipline their clocks:
+    the other reading minus ours, the bound of its error, and the relative rate of the other one."""
 
     offset_ns: int
     bound_ns: int
@@ -172,7 +172,7 @@ class CurrentHost(HostState, frozen=True, kw_only=True):
     """The state of a host before or after a round of runs."""
 
     sysctls: dict[Text, Text]
-    #: Queueing disciplines of its interfaces in the words of `tc`; null where that is missing.
+    #: Queueing disciplines of its interfaces in the notation of `tc`; null if `tc` is missing.
     qdisc: list[str] | UnsetType | None = UNSET
 
 
@@ -197,20 +197,20 @@ Facts = MachineFacts | HostFacts
 
 
 class Overridden(Part, frozen=True, kw_only=True):
-    """The settings that an agent has raised, and those of a killed run that it has put back before."""
+    """The settings that an agent has raised, and those of a killed run that it has restored before."""
 
     changed: list[SysctlChange]
     recovered: list[SysctlChange]
 
 
 class Restored(Part, frozen=True, kw_only=True):
-    """The settings that an agent has put back at its end."""
+    """The settings that an agent has restored at its end."""
 
     restored: list[SysctlChange]
 
 
 class TriedProgram(Part, frozen=True, kw_only=True):
-    """A BPF program that was loaded for a moment."""
+    """A BPF program that was loaded briefly."""
 
     ok: bool
     kind: Text | None = None
@@ -227,13 +227,13 @@ class TriedPrograms(Part, frozen=True, kw_only=True):
 
 
 class Ready(Part, frozen=True, kw_only=True):
-    """An end of an examination that takes commands."""
+    """An end of an examination that accepts commands."""
 
     clock_shift_ns: Integer
 
 
 class OpenedPort(Part, frozen=True, kw_only=True):
-    """A port that was asked for: opened, or why not."""
+    """A requested port: opened, or the reason why not."""
 
     asked: Count
     port: Count | None
@@ -242,7 +242,7 @@ class OpenedPort(Part, frozen=True, kw_only=True):
 
 
 class OpenedPorts(Part, frozen=True, kw_only=True):
-    """The ports that were asked for."""
+    """The requested ports."""
 
     opened: list[OpenedPort]
 
@@ -271,14 +271,14 @@ class Route(Part, frozen=True, kw_only=True):
 
 
 class Exchange(Part, frozen=True, kw_only=True):
-    """The stamps of a question and its answer: when it was asked (our clock), arrived and was answered (the
-    other end's clock), and came back (our clock), all in nanoseconds."""
+    """The time stamps of a question and its answer, in nanoseconds: sent (our clock), arrived and answered
+    (the other end's clock), and returned (our clock)."""
 
     asked_ns: Integer
     arrived_ns: Integer
     answered_ns: Integer
     back_ns: Integer
-    #: Our address as the other end saw it.
+    #: Our address from the other end's view.
     seen: str
 
     def __post_init__(self) -> None:
@@ -287,13 +287,13 @@ class Exchange(Part, frozen=True, kw_only=True):
 
     @property
     def rtt_ns(self) -> int:
-        """Time on the way, there and back."""
+        """The time on the path, there and back."""
         return (self.back_ns - self.asked_ns) - (self.answered_ns - self.arrived_ns)
 
     @property
     def offset_ns(self) -> int:
-        """The other end's clock minus ours, if both ways took equally long; it is wrong by at most half of
-        `rtt_ns` (RFC 5905, section 8)."""
+        """The other end's clock minus ours, if both directions took equally long; the error is at most half
+        of `rtt_ns` (RFC 5905, section 8)."""
         return ((self.arrived_ns - self.asked_ns) + (self.answered_ns - self.back_ns)) // 2
 
 
@@ -303,7 +303,7 @@ class PortArrivals(Part, frozen=True, kw_only=True):
     packets: Count
     largest: Count
     origin: str | None = field(name="from")
-    #: Answers to our questions, by the address that they came from.
+    #: Answers to our questions, by their source address.
     answers: dict[str, Count]
     best: Exchange | None
     strangers: Count
@@ -316,7 +316,7 @@ class PortArrivals(Part, frozen=True, kw_only=True):
 
     @property
     def answers_by_port(self) -> dict[int, int]:
-        """Answers to our questions, by the port that they came from."""
+        """Answers to our questions, by their source port."""
         counts: dict[int, int] = {}
         for address, count in self.answers.items():
             port = split_address(address)[1]
@@ -339,10 +339,10 @@ class Event(Part, frozen=True, kw_only=True):
     UNCHECKED: ClassVar[frozenset[str]] = frozenset({"kind", "message"})
 
     event: Text
-    #: Of an error: its kind and a sentence, unless the agent is broken.
+    #: For an error: its kind and a sentence, unless the agent is broken.
     kind: Any = None
     message: Any = None
-    #: Of progress: the time that has passed in the run, and its length.
+    #: For progress: the elapsed time of the run, and its length.
     time_ns: Integer = 0
     of_ns: Integer | None = None
     #: The start of the run by the clock of this end, and by its wall clock.
@@ -351,5 +351,5 @@ class Event(Part, frozen=True, kw_only=True):
 
     @property
     def progress(self) -> float | None:
-        """The share of the run that has passed; None if the event does not say."""
+        """The completed share of the run; None if the event does not state it."""
         return min(1.0, self.time_ns / self.of_ns) if self.of_ns else None

@@ -1,7 +1,7 @@
 """Queues, rates, link elements and traffic, whose kinds and parameters the registry of the core declares.
 
-Kinds are open: what a kind has beside its name is a mapping of its parameters, in base units (bit/s, ns,
-bytes). `narrows.scenario.registry` declares them.
+Kinds are open: apart from its name, a kind has a mapping of parameters, in base units (bit/s, ns, bytes).
+`narrows.scenario.registry` declares them.
 """
 
 from __future__ import annotations
@@ -47,37 +47,37 @@ class Values:
         return f"{type(self).__name__}({self.to_members()})"
 
     def number(self, name: str) -> int | float | None:
-        """A number; None where there is none."""
+        """A number; None if it is absent."""
         value = self.params.get(name)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def integer(self, name: str) -> int | None:
-        """A whole number; None where there is none."""
+        """A whole number; None if it is absent."""
         value = self.number(name)
         return value if isinstance(value, int) else None
 
     def flag(self, name: str) -> bool | None:
-        """True or false; None where there is neither."""
+        """True or false; None if it is absent."""
         value = self.params.get(name)
         return value if isinstance(value, bool) else None
 
     def text(self, name: str) -> str | None:
-        """A text; None where there is none."""
+        """A text; None if it is absent."""
         value = self.params.get(name)
         return value if isinstance(value, str) else None
 
     def steps(self, name: str) -> list[tuple[int, int]]:
-        """Times and the values from then on; empty where there are none."""
+        """Times and the values from then on; empty if there are none."""
         value = self.params.get(name)
         return [(at, amount) for at, amount in value] if isinstance(value, list) else []
 
     def digest(self, name: str) -> str | None:
-        """The SHA-256 of a file; None where none is named."""
+        """The SHA-256 of a file; None if none is named."""
         value = self.params.get(name)
         return value.get("sha256") if isinstance(value, Mapping) else None
 
     def part(self, name: str) -> Component | None:
-        """The component in this one, such as the queue of a bottleneck; None where there is none."""
+        """The component inside this one, such as the queue of a bottleneck; None if there is none."""
         value = self.params.get(name)
         return value if isinstance(value, Component) else None
 
@@ -155,5 +155,5 @@ class Element(Component):
 
 
 def _value(value: Any) -> object:
-    """A component of an object with a kind; everything else as it is."""
+    """A component for an object with a kind; any other value unchanged."""
     return Component.from_members(value) if isinstance(value, dict) and "kind" in value else value

@@ -1,4 +1,4 @@
-"""The answer of `narrows doctor --json`: what a machine can do, and the rates that it carries."""
+"""The answer of `narrows doctor --json`: the abilities of a machine, and the rates that it sustains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EmulatedRun(Part, frozen=True, kw_only=True):
 
 
 class Capacity(Part, frozen=True, kw_only=True):
-    """The rates that simulator and emulator carry."""
+    """The rates that simulator and emulator sustain."""
 
     simulator: Simulator
     runs: list[EmulatedRun]

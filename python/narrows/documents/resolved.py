@@ -1,8 +1,9 @@
 """The resolved scenario (`narrows/resolved/1`) and its cells (`narrows/cell/1`), which the agent runs.
 
-Units, defaults and names are settled; times are in ns, sizes in bytes, rates in bit/s. What the registry of
-the core declares (parameters of schemes, elements, traffic, the transport, settings of hosts) is a mapping by
-parameter. A member that says nothing is not written, as it was not before it existed.
+Units, defaults and names are settled; times are in ns, sizes in bytes, rates in bit/s. Members that the
+registry of the core declares (parameters of schemes, elements, traffic, the transport, settings of hosts) are
+mappings by parameter. Empty members are not written, so that scenarios from before their introduction keep
+their bytes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from narrows.scenario.hashes import content_hash
 FORMAT, CELL = "narrows/resolved/1", "narrows/cell/1"
 FORWARD, BACKWARD = "forward", "backward"
 DUMBBELL, GRAPH = "dumbbell", "graph"
-#: Detail of the transfers in the record, unless another is asked for.
+#: The default detail of the transfers in the record.
 ALL_TRANSFERS = "all"
-#: The kind of traffic of flows that name none: as much as the scheme allows.
+#: The default traffic of flows: as much as the scheme allows.
 BULK = "bulk"
 Params = dict[str, object]
 
@@ -58,7 +59,7 @@ class Network(Part, frozen=True, kw_only=True):
     kind: str
     forward: list[Element] | None = None
     backward: list[Element] | None = None
-    #: Of a dumbbell, only if some have settings.
+    #: For a dumbbell, only if some have settings.
     hosts: list[Host] = field(default_factory=list)
     routers: list[str] | None = None
     links: list[Link] | None = None
@@ -66,7 +67,7 @@ class Network(Part, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """False for what stands in for a network that a record does not describe."""
+        """False for the placeholder of a network that a record does not describe."""
         return self.forward is not None or bool(self.hosts)
 
     @property
@@ -110,11 +111,11 @@ class Network(Part, frozen=True, kw_only=True):
         return flow.origin or names[0], flow.target or names[-1]
 
     def rtt_ns(self, flow: Flow) -> int:
-        """The fixed delays that a flow meets there and back."""
+        """The fixed delays of a flow's round trip."""
         return sum(element.fixed_delay_ns for way in self.ways(flow) for element in way) + flow.extra_rtt_ns
 
     def longest_rtt_ns(self, flows: Iterable[Flow]) -> int:
-        """The longest round trip of fixed delays among some flows; of a dumbbell, that of the path alone."""
+        """The longest fixed round trip among some flows; for a dumbbell, that of the path alone."""
         if self.is_dumbbell:
             return sum(element.fixed_delay_ns for element in self.elements)
         return max(map(self.rtt_ns, flows), default=0)
@@ -151,7 +152,7 @@ class Flow(Part, frozen=True, kw_only=True):
 
     @classmethod
     def from_scheme(cls, scheme: str) -> Flow:
-        """A flow of which nothing but the scheme is known."""
+        """A flow of which only the scheme is known."""
         return cls(
             number=0, scheme=scheme, params={}, start_ns=0, stop_ns=None, direction=FORWARD, extra_rtt_ns=0
         )
@@ -163,7 +164,7 @@ class Flow(Part, frozen=True, kw_only=True):
 
     @property
     def segments_file(self) -> str | None:
-        """Of a player of video: the file with the segments that it played."""
+        """For a video player: the file with the segments that it played."""
         return str(self.program["segments"]) if self.program and self.program.get("segments") else None
 
     @property
@@ -215,7 +216,7 @@ class RealPath(Part, frozen=True, kw_only=True):
 
 
 class Overlay(Part, frozen=True, kw_only=True):
-    """Differences of a row or of a run from its scenario; what is absent is as there."""
+    """Differences of a row or of a run from its scenario; absent members are unchanged."""
 
     topology: str | UnsetType = UNSET
     network: Network | UnsetType = UNSET
@@ -292,7 +293,7 @@ class Resolved(Part, frozen=True, kw_only=True):
 
     @property
     def is_planned(self) -> bool:
-        """False for an import, which has no more than its records share."""
+        """False for an import, which has only the members that its records share."""
         return self.runs > 0
 
     @property
@@ -305,7 +306,7 @@ class Resolved(Part, frozen=True, kw_only=True):
         return next((row for row in self.schemes if row.label == label), None)
 
     def with_row(self, row: SchemeRow | None) -> Self:
-        """The scenario of one row alone, with the values that a matrix gave it."""
+        """The scenario of one row alone, with its matrix values."""
         return structs.replace(lay_over(self, row.overlay if row else UNSET), schemes=[row] if row else [])
 
 
@@ -313,7 +314,7 @@ Scenario = TypeVar("Scenario", bound=Resolved)
 
 
 def lay_over(scenario: Scenario, overlay: Overlay | UnsetType) -> Scenario:
-    """The scenario with the differences of an overlay."""
+    """The scenario with an overlay applied."""
     if overlay is UNSET:
         return scenario
     changes = {name: value for name, value in structs.asdict(overlay).items() if value is not UNSET}
@@ -321,7 +322,7 @@ def lay_over(scenario: Scenario, overlay: Overlay | UnsetType) -> Scenario:
 
 
 def find_differences(base: Resolved, other: Resolved) -> Overlay:
-    """What another scenario has that differs from the first one."""
+    """The members of another scenario that differ from the first one."""
     first, second = structs.asdict(base), structs.asdict(other)
     names = Overlay.__struct_fields__
     return Overlay(**{name: second[name] for name in names if second[name] != first[name]})
@@ -351,12 +352,12 @@ class Cell(Part, frozen=True, kw_only=True):
     transfers: str = ALL_TRANSFERS
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as it is stored."""
+        """The cell in stored form."""
         content: dict[str, Any] = to_data(self)
         return content
 
     def to_text(self) -> str:
-        """The cell as the agent reads it."""
+        """The cell in the agent's format."""
         return json.dumps(self.to_json())
 
     @property
@@ -382,15 +383,15 @@ _REAL_PATH |= {"retries": 0, "vanished": "go-on"}
 
 
 def read_resolved(data: object, root: str = "the file.scenario.resolved") -> Resolved:
-    """The resolved scenario that campaign.json has. Raises `DamagedError` with the path, below `root`, of
-    what does not fit its definition."""
+    """Reads the resolved scenario of campaign.json. Raises `DamagedError` with the path, below `root`, of the
+    mismatch."""
     return from_data(
         _complete(data, _RESOLVED, schemes=_complete_row, real_path=_complete_path), Resolved, root
     )
 
 
 def read_cell(data: object, root: str = "the file.cell") -> Cell:
-    """The cell that run.json has; raises `DamagedError` as above."""
+    """Reads the cell of run.json; raises `DamagedError` as above."""
     return from_data(_complete(data, _CELL, flows=_complete_flow), Cell, root)
 
 
@@ -407,7 +408,8 @@ def _complete_path(real_path: object) -> object:
 
 
 def _complete(data: object, lacking: Params, **inner: Callable[[object], object]) -> object:
-    """An object with the members that it lacks, as the objects `inner` are; null is as good as absent."""
+    """An object with its missing members filled in, and likewise the objects `inner`; null counts
+    as absent."""
     if not isinstance(data, dict):
         return data
     content = {**lacking, **{name: value for name, value in data.items() if value is not None}}

@@ -14,7 +14,7 @@ from narrows.documents.data import Count, Integer, Number, Part, Value
 FORMAT = "narrows/run/1"
 #: The format of the answer of `narrows check`.
 CHECK_FORMAT = "narrows/check/1"
-#: Outcomes of checks: what could not be decided is skipped, and never counted as holding.
+#: Outcomes of checks: a check that could not be decided is skipped, and never counts as passed.
 HOLDS, SKIPPED, FAILS = "ok", "skipped", "FAIL"
 
 
@@ -96,7 +96,7 @@ class HostFacts(Part, frozen=True, kw_only=True):
 
 
 class ArrivedDatagrams(Part, frozen=True, kw_only=True):
-    """Datagrams at an end of the tunnel: those that were refused, by reason."""
+    """Datagrams at an end of the tunnel, with those refused, by reason."""
 
     refused: dict[str, Count] = field(default_factory=dict)
 
@@ -127,7 +127,7 @@ class Tunnel(Part, frozen=True, kw_only=True):
 
 
 class Ring(Part, frozen=True, kw_only=True):
-    """A ring of frames: those that it lost."""
+    """A ring of frames, with the frames that it lost."""
 
     dropped: Count = 0
 
@@ -143,13 +143,13 @@ class Process(Part, frozen=True, kw_only=True):
 class Clock(Part, frozen=True, kw_only=True):
     """Agreement of the clocks at both ends."""
 
-    #: The receiver's clock less the sender's, and the bound of its error.
+    #: The receiver's clock minus the sender's, and the bound of its error.
     offset_ns: Integer = 0
     error_ns: Count = 0
     drift_ppb: Number | None = None
     #: By direction, whether one-way delays vary by more than the error.
     resolved: dict[str, bool] | None = None
-    #: The offset by the programs that keep both clocks.
+    #: The offset according to the programs that discipline both clocks.
     by_ntp: OscillatorOffset | None = None
 
 
@@ -238,7 +238,7 @@ class Fingerprint(Part, frozen=True, kw_only=True):
 
 
 class Flow(Part, frozen=True, kw_only=True):
-    """A flow: what ran and what its endpoints counted."""
+    """A flow: its code and the counters of its endpoints."""
 
     flow: Count
     scheme: str = ""
@@ -276,7 +276,7 @@ class Element(Part, frozen=True, kw_only=True):
 
 
 class Lateness(Part, frozen=True, kw_only=True):
-    """The lateness with which packets were released after the model's time."""
+    """The lateness of packets' releases relative to the model's time."""
 
     packets: Count = 0
     p50_ns: Count = 0
@@ -312,7 +312,7 @@ class RecordHost(Part, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> int:
-        """Datagrams of strangers that arrived."""
+        """Datagrams of third parties that arrived."""
         return sum(self.tunnel.arrived.refused.values()) if self.tunnel else 0
 
 
@@ -325,16 +325,16 @@ class PantheonFlow(Part, frozen=True, kw_only=True):
 
 
 class PantheonStatistics(Part, frozen=True, kw_only=True):
-    """The statistics that were computed from the logs of a run: of all flows together, and of each."""
+    """The statistics computed from the logs of a run: of all flows together, and of each."""
 
     total: PantheonFlow = PantheonFlow()
     flows: dict[str, PantheonFlow] = field(default_factory=dict)
 
 
 class PantheonNumbers(Part, frozen=True, kw_only=True):
-    """The numbers of Pantheon about a run that it measured."""
+    """Pantheon's numbers of a run that it measured."""
 
-    #: As it printed them.
+    #: In their printed form.
     text: str | None = None
     #: Why Pantheon's tools would refuse the logs.
     refused: str | None = None
@@ -358,7 +358,7 @@ class ImportFacts(Part, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The facts that are known, behind the tool."""
+        """The known facts, preceded by the tool."""
         facts = {
             "version": self.version,
             "protocol": self.protocol,
@@ -377,7 +377,7 @@ class RunRecord(Part, frozen=True, kw_only=True):
     format: str
     #: The cell as it was given to the agent.
     cell: dict[str, Any] = field(default_factory=dict)
-    #: `simulate`, `emulate`, `hosts`, or `import` of a run that others measured.
+    #: `simulate`, `emulate`, `hosts`, or `import` for a run measured by another tool.
     plane: str | None = None
     versions: Versions = Versions()
     host: HostFacts | None = None

@@ -1,4 +1,4 @@
-"""Reading a campaign folder for a report: the only place that touches files."""
+"""Reads a campaign folder for a report: the only place that accesses files."""
 
 from __future__ import annotations
 
