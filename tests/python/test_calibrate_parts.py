@@ -15,8 +15,13 @@ from narrows.calibrate.paths import (
     BASIC,
     BYTES,
     CONSTANT,
+    DELAY,
     FEATURES,
+    LOSS,
+    OFFSET,
     POISSON,
+    QUEUE,
+    RATE,
     Path,
     Space,
     Workload,
@@ -43,7 +48,7 @@ def test_every_feature_makes_a_scenario_that_loads(tmp_path: File) -> None:
 
 def test_flows_start_in_their_order_however_often_ranges_widen() -> None:
     basic = Path(POISSON, {"rate": 2e6, "delay": 60e6, "queue": 40.0, "loss": 0.0})
-    ranges = {one.name: (one.axis(basic[one.name]) - 1, one.axis(basic[one.name]) + 1) for one in BASIC}
+    ranges = {one.name: (one.axis(basic[one]) - 1, one.axis(basic[one]) + 1) for one in BASIC}
     for interval in ("1 s", "100 ms"):
         work = Workload(("cubic",), 2, interval, "9 s")
         half = interval_ns(work) / 2
@@ -51,7 +56,7 @@ def test_flows_start_in_their_order_however_often_ranges_widen() -> None:
         for _ in range(9):
             # Beyond the ranges as well, where neighbourhoods reach.
             most = space.path([0.5] * 4 + [1.5])
-            assert most["offset"] == half
+            assert most[OFFSET] == half
             space = space.around(most, 0.5, "closer")
             space.widen(space.path([0.5] * 4 + [1.0]))
             assert load_text(scenario_text(most, work, runs=1, seed=1)).scenario.runs == 1
@@ -155,11 +160,11 @@ def near(features: Mapping[str, float], loss: float = 0.0011) -> list[Path]:
 
 def test_round_paths_are_near_with_features_and_without() -> None:
     found = near({})
-    assert {one["rate"] for one in found} == {2.9e6, 3e6}
+    assert {one[RATE] for one in found} == {2.9e6, 3e6}
     # The exact length of the queue is tried as well, and a small loss may become zero.
-    assert {one["queue"] for one in found} == {float(queue) for queue in range(27, 40)}
-    assert {one["loss"] for one in found} >= {0.0, 0.0007, 0.001, 0.0015}
-    assert {one["loss"] for one in near({}, 0.004)} == {0.0025, 0.003, 0.0035, 0.004, 0.0045, 0.005, 0.0055}
+    assert {one[QUEUE] for one in found} == {float(queue) for queue in range(27, 40)}
+    assert {one[LOSS] for one in found} >= {0.0, 0.0007, 0.001, 0.0015}
+    assert {one[LOSS] for one in near({}, 0.004)} == {0.0025, 0.003, 0.0035, 0.004, 0.0045, 0.005, 0.0055}
     assert all(not one.features for one in found)
     both = near({"jitter": 3e6})
     assert len(both) == 2 * len(found)
@@ -174,8 +179,8 @@ def test_of_round_paths_the_best_the_nearest_and_the_roundest_are_likely() -> No
     found = round_paths.likeliest(paths, best, 2)
     assert len(found) == 6 and found[:2] == paths[:2]
     assert len({str(one.words()) for one in found}) == 6
-    assert (found[2]["delay"], found[2]["queue"], found[2]["loss"]) == (8.2e6, 33.0, 0.001)
-    assert {(one["rate"], one["delay"], one["queue"]) for one in found[4:]} <= {
+    assert (found[2][DELAY], found[2][QUEUE], found[2][LOSS]) == (8.2e6, 33.0, 0.001)
+    assert {(one[RATE], one[DELAY], one[QUEUE]) for one in found[4:]} <= {
         (3e6, delay, queue) for delay in (7e6, 8e6, 9e6) for queue in (30.0, 40.0)
     }
     assert len(round_paths.likeliest(paths, best, 10_000)) == len(paths)

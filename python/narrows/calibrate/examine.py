@@ -127,7 +127,7 @@ class Examination:
     def own_rates(self, path: Path) -> list[OwnRate]:
         """For each scheme, the rate at which it fits best. All rates are tried with the same seeds."""
         paths = {
-            factor: replace(path, values={**path.values, RATE.name: RATE.at(factor * path[RATE.name])})
+            factor: replace(path, values={**path.values, RATE.name: RATE.at(factor * path[RATE])})
             for factor in RATES
         }
         seed = self.seed("rates", 0)

@@ -64,7 +64,7 @@ _AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.8
 _MOVES, _MIDDLE = 2, (0.2, 0.8)
 #: A search has converged when this many best paths differ by no more than these shares.
 _STILL = 6
-_SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
+_SAME = {RATE: 0.004, DELAY: 0.006, QUEUE: 0.02, LOSS: 0.06}
 #: Evaluations spread over a feature, and the steps after them; the number of features compared by simulation.
 _FEATURE_FIRST, _FEATURE_STEPS, _FINALISTS = 8, 3, 3
 #: A feature must reduce the error of left-out schemes by at least this share.
@@ -441,7 +441,7 @@ class _Fitting:
         better on the same seeds, and its error on them.
         """
         choices = [best]
-        if 0 < best["loss"] < round_paths.NO_LOSS:
+        if 0 < best[LOSS] < round_paths.NO_LOSS:
             choices.append(replace(best, values={**best.values, LOSS.name: 0.0}))
         choices.append(replace(best, unit=BYTES if best.unit == PACKETS else PACKETS))
         wanted = [Wanted(path, self.schemes, _PAIRS, self.seed("pairs", 0)) for path in choices]
@@ -464,8 +464,8 @@ def _is_settled(best: Sequence[Path]) -> bool:
     """True if the last best paths, one after each step, agree in everything that matters."""
     if len(best) <= _STILL:
         return False
-    for name, share in _SAME.items():
-        values = [path[name] for path in best[-_STILL:]]
+    for parameter, share in _SAME.items():
+        values = [path[parameter] for path in best[-_STILL:]]
         if max(values) - min(values) > share * max(values):
             return False
     return True

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 
-from narrows.calibrate import figure
+from narrows.calibrate import figure, paths
 from narrows.calibrate.examine import RATES, mean_error
 from narrows.calibrate.fit import Fit
 from narrows.calibrate.paths import FEATURES, PACKET_BYTES, Path, Workload, scenario_text
@@ -132,18 +132,18 @@ def _schemes(report: Report, means: list[float | None], errors: list[float | Non
 
 
 def _path(path: Path) -> CalibratedPath:
-    packets = path["queue"]
+    packets = path[paths.QUEUE]
     return CalibratedPath(
         link=path.link,
         trace=File(path.trace.file).name if path.trace is not None else None,
-        rate_bps=path["rate"],
-        delay_ns=path["delay"],
+        rate_bps=path[paths.RATE],
+        delay_ns=path[paths.DELAY],
         queue_packets=packets,
         queue_bytes=packets * PACKET_BYTES,
         queue_unit=path.unit,
-        loss_ratio=path["loss"],
+        loss_ratio=path[paths.LOSS],
         features={
-            name: {parameter.name: path[parameter.name] for parameter in FEATURES[name].parameters}
+            name: {parameter.name: path[parameter] for parameter in FEATURES[name].parameters}
             for name in path.features
         },
         words=path.words(),

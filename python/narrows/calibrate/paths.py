@@ -64,6 +64,17 @@ DELAY = Parameter("delay", "span", 1e4, 1e11)
 QUEUE = Parameter("queue", "packets", 1, 4e6)
 LOSS = Parameter("loss", "ratio", 0.0, 0.95, offset=5e-4)
 BASIC = (RATE, DELAY, QUEUE, LOSS)
+#: Those of features.
+BACKWARD = Parameter("backward", "number", 0.02, 50, neutral=1.0, low=0.3, high=3.0)
+DEVIATION = Parameter("deviation", "ratio", 0.0, 2.0, offset=0.1, neutral=0.0, low=0.05, high=0.8)
+TIME = Parameter("time", "span", 5e7, 1e12, neutral=1e9, low=2e8, high=2e10)
+GRANT = Parameter("grant", "bytes", 64, 1e6, neutral=PACKET_BYTES, low=150, high=12000)
+JITTER = Parameter("jitter", "span", 0.0, 1e10, offset=2e6, neutral=0.0, low=5e5, high=4e7)
+BURST = Parameter("burst", "number", 1.0, 1e4, neutral=1.0, low=1.5, high=40.0)
+HOLD = Parameter("hold", "span", 0.0, 1e10, offset=1e7, neutral=0.0, low=1e7, high=5e8)
+EVERY = Parameter("every", "span", 2e8, 1e12, neutral=3e9, low=1e9, high=1e10)
+SPREAD = Parameter("spread", "ratio", 0.0, 0.6, offset=0.1, neutral=0.0, low=0.05, high=0.4)
+OFFSET = Parameter("offset", "span", 0.0, 1e12, offset=1e8, neutral=0.0, low=1e8, high=2e9)
 
 
 @dataclass(frozen=True)
@@ -85,50 +96,50 @@ FEATURES = {
         Feature(
             "unequal-delays",
             "the delay of acknowledgements is another than that of data",
-            (Parameter("backward", "number", 0.02, 50, neutral=1.0, low=0.3, high=3.0),),
+            (BACKWARD,),
         ),
         Feature(
             "drift",
             "the rate of the Poisson process wanders around its mean (AR(1) of its logarithm)",
             (
-                Parameter("deviation", "ratio", 0.0, 2.0, offset=0.1, neutral=0.0, low=0.05, high=0.8),
-                Parameter("time", "span", 5e7, 1e12, neutral=1e9, low=2e8, high=2e10),
+                DEVIATION,
+                TIME,
             ),
             POISSON,
         ),
         Feature(
             "grants",
             "an event of the Poisson process moves so many bytes, and not those of one packet",
-            (Parameter("grant", "bytes", 64, 1e6, neutral=PACKET_BYTES, low=150, high=12000),),
+            (GRANT,),
             POISSON,
         ),
         Feature(
             "jitter",
             "packets are delayed by random times besides, in order",
-            (Parameter("jitter", "span", 0.0, 1e10, offset=2e6, neutral=0.0, low=5e5, high=4e7),),
+            (JITTER,),
         ),
         Feature(
             "burst-loss",
             "losses come in bursts (Gilbert's channel) of this mean length",
-            (Parameter("burst", "number", 1.0, 1e4, neutral=1.0, low=1.5, high=40.0),),
+            (BURST,),
         ),
         Feature(
             "holds",
             "the link holds everything for a time, again and again",
             (
-                Parameter("hold", "span", 0.0, 1e10, offset=1e7, neutral=0.0, low=1e7, high=5e8),
-                Parameter("every", "span", 2e8, 1e12, neutral=3e9, low=1e9, high=1e10),
+                HOLD,
+                EVERY,
             ),
         ),
         Feature(
             "capacity-per-run",
             "every run has a rate of its own, normal around the mean",
-            (Parameter("spread", "ratio", 0.0, 0.6, offset=0.1, neutral=0.0, low=0.05, high=0.4),),
+            (SPREAD,),
         ),
         Feature(
             "start-offsets",
             "flows start at random times around those planned",
-            (Parameter("offset", "span", 0.0, 1e12, offset=1e8, neutral=0.0, low=1e8, high=2e9),),
+            (OFFSET,),
             several=True,
         ),
     )
@@ -153,8 +164,8 @@ class Path:
     unit: str = PACKETS
     trace: TraceFile | None = None
 
-    def __getitem__(self, name: str) -> float:
-        value = self.values.get(name, PARAMETERS[name].neutral)
+    def __getitem__(self, parameter: Parameter) -> float:
+        value = self.values.get(parameter.name, parameter.neutral)
         assert value is not None
         return value
 
@@ -164,27 +175,26 @@ class Path:
         return [
             name
             for name, feature in FEATURES.items()
-            if self[feature.parameters[0].name] != feature.parameters[0].neutral
+            if self[feature.parameters[0]] != feature.parameters[0].neutral
         ]
 
     def words(self) -> dict[str, str]:
         """The values in words, by the names of parameters."""
+        own = [item for feature in self.features for item in FEATURES[feature].parameters]
+        return {item.name: self.text(item) for item in (*BASIC, *own)}
+
+    def text(self, parameter: Parameter) -> str:
+        """A value in words."""
         from narrows.scenario.quantity import show
 
-        def text(name: str) -> str:
-            parameter, value = PARAMETERS[name], self[name]
-            if parameter.kind == "ratio":
-                return f"{value * 100:.4g} %"
-            if parameter.kind == "number":
-                return f"{value:.4g}"
-            return show(parameter.kind, int(value))
-
-        names = [item.name for item in BASIC]
-        names += [item.name for feature in self.features for item in FEATURES[feature].parameters]
-        words = {name: text(name) for name in names}
-        if self.unit == BYTES:
-            words["queue"] = show("bytes", int(self["queue"]) * PACKET_BYTES)
-        return words
+        value = self[parameter]
+        if parameter is QUEUE and self.unit == BYTES:
+            return show("bytes", int(value) * PACKET_BYTES)
+        if parameter.kind == "ratio":
+            return f"{value * 100:.4g} %"
+        if parameter.kind == "number":
+            return f"{value:.4g}"
+        return show(parameter.kind, int(value))
 
 
 @dataclass(frozen=True)
@@ -208,16 +218,15 @@ def scenario_text(
     path: Path, work: Workload, *, runs: int, seed: int, title: str = "", head: Sequence[str] = ()
 ) -> str:
     """The scenario of a path, as YAML. `head` has comment lines that precede it."""
-    words = path.words()
     has = path.features
-    rate = words["rate"]
-    packet = f", packet: {words['grant']}" if "grants" in has else ""
+    rate = path.text(RATE)
+    packet = f", packet: {path.text(GRANT)}" if "grants" in has else ""
     if "drift" in has:
-        drift = f"deviation: {words['deviation']}, time: {words['time']}{packet}"
+        drift = f"deviation: {path.text(DEVIATION)}, time: {path.text(TIME)}{packet}"
         rate = f"{{poissondrift: {{rate: {rate}, {drift}}}}}"
         key = "path.forward.0.rate.poissondrift.rate"
     elif path.trace is not None:
-        scale = f"{path['rate'] / path.trace.mean_bps:.{_DIGITS}g}"
+        scale = f"{path[RATE] / path.trace.mean_bps:.{_DIGITS}g}"
         rate = f"{{trace: {{file: {_quote(path.trace.file)}, scale: {scale}}}}}"
         key = "path.forward.0.rate.trace.scale"
     elif packet:
@@ -226,21 +235,21 @@ def scenario_text(
         rate, key = f"{{poisson: {rate}}}", "path.forward.0.rate.poisson"
     else:
         key = "path.forward.0.rate"
-    forward = [f"{{rate: {rate}, queue: {{droptail: {words['queue']}}}}}"]
+    forward = [f"{{rate: {rate}, queue: {{droptail: {path.text(QUEUE)}}}}}"]
     if "holds" in has:
         # Begins within the first seconds, but not together with the first flow.
-        start = int(0.37 * path["every"])
+        start = int(0.37 * path[EVERY])
         forward.append(
-            f"{{outage: {{start: {start} ns, length: {words['hold']}, period: {words['every']},"
+            f"{{outage: {{start: {start} ns, length: {path.text(HOLD)}, period: {path.text(EVERY)},"
             " mode: hold}}"
         )
-    if path["loss"] > 0:
-        forward.append(_loss(path, words, bursts="burst-loss" in has))
+    if path[LOSS] > 0:
+        forward.append(_loss(path, bursts="burst-loss" in has))
     if "jitter" in has:
-        forward.append(f"{{jitter: {{law: truncated, spread: {words['jitter']}, mean: 0 ms}}}}")
-    forward.append(f"{{delay: {words['delay']}}}")
-    back = int(path["delay"] * path["backward"])
-    interval = work.interval + (f" +- {words['offset']}" if "start-offsets" in has else "")
+        forward.append(f"{{jitter: {{law: truncated, spread: {path.text(JITTER)}, mean: 0 ms}}}}")
+    forward.append(f"{{delay: {path.text(DELAY)}}}")
+    back = int(path[DELAY] * path[BACKWARD])
+    interval = work.interval + (f" +- {path.text(OFFSET)}" if "start-offsets" in has else "")
     flows = f"{{count: {work.flows}, interval: {interval}}}" if work.flows > 1 else "{count: 1}"
     lines = [f"# {line}".rstrip() for line in head]
     lines += ["schema: narrows/scenario/1"]
@@ -262,19 +271,19 @@ def scenario_text(
         f"seed: {seed}",
     ]
     if "capacity-per-run" in has:
-        middle, deviation = words["rate"], _rate(path["rate"] * path["spread"])
+        middle, deviation = path.text(RATE), _rate(path[RATE] * path[SPREAD])
         if path.trace is not None:
-            middle, deviation = scale, f"{float(scale) * path['spread']:.{_DIGITS}g}"
+            middle, deviation = scale, f"{float(scale) * path[SPREAD]:.{_DIGITS}g}"
         lines += ["draw:", f"  {key}: {{normal: [{middle}, {deviation}]}}"]
     return "\n".join(lines) + "\n"
 
 
-def _loss(path: Path, words: Mapping[str, str], *, bursts: bool) -> str:
+def _loss(path: Path, *, bursts: bool) -> str:
     if not bursts:
-        return f"{{loss: {words['loss']}}}"
+        return f"{{loss: {path.text(LOSS)}}}"
     # In the long run a share p / (p + r) of the packets encounters the bad state, in runs of 1 / r packets.
-    leaving = 1 / path["burst"]
-    entering = leaving * path["loss"] / (1 - path["loss"])
+    leaving = 1 / path[BURST]
+    entering = leaving * path[LOSS] / (1 - path[LOSS])
     return f"{{gilbert: {{p: {min(1.0, entering) * 100:.4g} %, r: {leaving * 100:.4g} %}}}}"
 
 
@@ -326,7 +335,7 @@ class Space:
         values = []
         for name in self.names:
             low, high = self.ranges[name]
-            values.append((PARAMETERS[name].axis(path[name]) - low) / (high - low))
+            values.append((PARAMETERS[name].axis(path[PARAMETERS[name]]) - low) / (high - low))
         return values
 
     def _most(self, name: str) -> float:
@@ -347,7 +356,7 @@ class Space:
             one, middle, half = PARAMETERS[name], low + share * (high - low), width / 2 * (high - low)
             least = one.axis(max(one.least, 1e-9 if not one.offset else 0.0))
             # A queue holds whole packets.
-            half = max(half, 1.5 / path[name] if one.kind == "packets" else 0.0)
+            half = max(half, 1.5 / path[one] if one.kind == "packets" else 0.0)
             ranges[name] = (max(least, middle - half), min(one.axis(self._most(name)), middle + half))
         return replace(self, ranges=ranges, part=part)
 

@@ -40,11 +40,11 @@ def near(path: Path) -> list[Path]:
     """Paths near another one whose rate and delay have two digits, and whose loss has one or one and a half,
     with and without its features. The path itself is not included.
     """
-    choices = [round_values(path[parameter.name], VALUES[parameter.name]) for parameter in BASIC]
+    choices = [round_values(path[parameter], VALUES[parameter.name]) for parameter in BASIC]
     # Queues of one BDP may have any length.
     at = BASIC.index(QUEUE)
-    choices[at] = sorted({*(float(round(value)) for value in choices[at]), path[QUEUE.name]})
-    if 0 < path[LOSS.name] < NO_LOSS:
+    choices[at] = sorted({*(float(round(value)) for value in choices[at]), path[QUEUE]})
+    if 0 < path[LOSS] < NO_LOSS:
         choices[BASIC.index(LOSS)].append(0.0)
     paths = []
     for values in itertools.product(*choices):
@@ -83,15 +83,14 @@ def round_values(value: float, wanted: Values) -> list[float]:
 def _distance(path: Path, other: Path) -> float:
     away = 0.0
     for parameter in BASIC:
-        theirs = other[parameter.name]
+        theirs = other[parameter]
         if theirs > 0:
-            away += ((path[parameter.name] / theirs - 1) / VALUES[parameter.name].reach) ** 2
+            away += ((path[parameter] / theirs - 1) / VALUES[parameter.name].reach) ** 2
     return away
 
 
 def _digits(path: Path) -> int:
     """The number of digits of its basic values, without trailing zeros."""
     return sum(
-        len(f"{path[parameter.name]:.3e}".partition("e")[0].replace(".", "").strip("0"))
-        for parameter in BASIC
+        len(f"{path[parameter]:.3e}".partition("e")[0].replace(".", "").strip("0")) for parameter in BASIC
     )

@@ -17,12 +17,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any
+
+import msgspec
 
 from narrows import scratch
 from narrows.calibrate.paths import Path, Workload, scenario_text
 from narrows.calibrate.table import METRICS, QUANTITIES
-from narrows.documents.campaign import INVALID
+from narrows.documents.data import Number, Part, from_data, to_data
+from narrows.documents.results import Simulated
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 
@@ -42,6 +44,23 @@ class Wanted:
     schemes: tuple[str, ...]
     runs: int
     seed: int
+
+
+#: By scheme, flow and metric the values of all runs.
+Values = dict[str, dict[str, dict[str, list[Number | None]]]]
+
+
+class KeptEvaluation(Part, frozen=True, kw_only=True):
+    """A line of the file of evaluations."""
+
+    key: str
+    link: str
+    #: The path in words.
+    path: dict[str, str]
+    runs: int
+    seed: int
+    seconds: Number
+    found: Values
 
 
 @dataclass(frozen=True)
@@ -84,9 +103,11 @@ class Simulator:
         #: Seconds that evaluations of this search have taken, earlier sessions included.
         self.spent = 0.0
         self._path = folder / EVALUATIONS
-        self._known: dict[str, dict[str, Any]] = self._load()
+        self._known = self._load()
+        #: Evaluations whose time is part of `spent`.
+        self._counted: set[str] = set()
 
-    def _load(self) -> dict[str, dict[str, Any]]:
+    def _load(self) -> dict[str, KeptEvaluation]:
         try:
             content = read_bytes(self._path) if self._path.exists() else b""
             whole = content[: content.rfind(b"\n") + 1]
@@ -97,9 +118,9 @@ class Simulator:
         result = {}
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                entry = json.loads(line)
-                result[str(entry["key"])] = entry
-            except (ValueError, KeyError, TypeError):
+                entry = msgspec.json.decode(line, type=KeptEvaluation)
+                result[entry.key] = entry
+            except (ValueError, msgspec.MsgspecError):
                 raise DataError(
                     f"{self._path}:{number}: is damaged; remove the line, and it is simulated again"
                 ) from None
@@ -131,9 +152,9 @@ class Simulator:
         evaluations = []
         for element, key in zip(wanted, keys, strict=True):
             entry = self._known[key]
-            self.spent += 0.0 if entry.get("counted") else float(entry["seconds"])
-            entry["counted"] = True
-            evaluations.append(Evaluation(element.path, float(entry["seconds"]), entry["found"]))
+            self.spent += 0.0 if key in self._counted else float(entry.seconds)
+            self._counted.add(key)
+            evaluations.append(Evaluation(element.path, float(entry.seconds), entry.found))
         self.done += len(wanted)
         self.tell(self.done)
         return evaluations
@@ -178,7 +199,7 @@ class Simulator:
             def tell(index: int, text: str) -> None:
                 nonlocal began
                 pending, scheme, run = owners[index]
-                pending.take(scheme, run, json.loads(text))
+                pending.take(scheme, run, from_data(json.loads(text), Simulated))
                 if not pending.left:
                     now = time.monotonic()
                     self._keep(pending, now - began)
@@ -187,18 +208,18 @@ class Simulator:
             _native.simulate_summaries(texts, tell, memory=_MEMORY, threads=self.threads, files_dir=folder)
 
     def _keep(self, pending: _Pending, seconds: float) -> None:
-        entry = {
-            "key": pending.key,
-            "link": pending.wanted.path.link,
-            "path": pending.wanted.path.words(),
-            "runs": pending.wanted.runs,
-            "seed": pending.wanted.seed,
-            "seconds": round(seconds, 3),
-            "found": pending.found,
-        }
+        entry = KeptEvaluation(
+            key=pending.key,
+            link=pending.wanted.path.link,
+            path=pending.wanted.path.words(),
+            runs=pending.wanted.runs,
+            seed=pending.wanted.seed,
+            seconds=round(seconds, 3),
+            found=pending.found,
+        )
         try:
             with self._path.open("ab") as stream:
-                stream.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+                stream.write(json.dumps(to_data(entry), separators=(",", ":")).encode() + b"\n")
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
@@ -213,19 +234,17 @@ class _Pending:
 
     def __init__(self, wanted: Wanted, key: str, cells: int) -> None:
         self.wanted, self.key, self.left = wanted, key, cells
-        self.found: dict[str, dict[str, dict[str, list[float | None]]]] = {}
+        self.found: Values = {}
 
-    def take(self, scheme: str, run: int, result: dict[str, Any]) -> None:
+    def take(self, scheme: str, run: int, result: Simulated) -> None:
         """Takes the result of one cell. Raises `DataError` if it could not be simulated."""
         self.left -= 1
-        if (error := result.get("error")) is not None:
-            raise DataError(f"{scheme}: can't be simulated: {error['message']}")
-        if result["verdict"] == INVALID:
-            return
-        for row in result["measured"]["flows"]:
-            if row.get("background"):
+        if result.error is not None:
+            raise DataError(f"{scheme}: can't be simulated: {result.error.message}")
+        for row in result.flows:
+            if row.background:
                 continue
-            of = self.found.setdefault(scheme, {}).setdefault(str(row["flow"]), {})
+            of = self.found.setdefault(scheme, {}).setdefault(row.flow, {})
             for metric in _METRICS:
                 values = of.setdefault(metric, [None] * self.wanted.runs)
-                values[run - 1] = row["metrics"].get(metric)
+                values[run - 1] = row.metrics.get(metric)
