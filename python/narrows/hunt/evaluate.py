@@ -17,6 +17,9 @@ from typing import Any
 from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
+from narrows.documents.campaign import INVALID
+from narrows.documents.data import from_data
+from narrows.documents.results import Simulated
 from narrows.errors import DataError, Problem, ScenarioError, UsageError
 from narrows.hunt import space as spaces
 from narrows.hunt.objectives import Metrics, Objective
@@ -88,7 +91,7 @@ class Question:
             *more,
             "path:",
             f"  forward: [{', '.join(spaces.elements(values))}]",
-            f"  backward: [{{delay: {spaces.write_value('span', float(values['delay'] or 0))}}}]",
+            f"  backward: [{{delay: {spaces.write_value('span', float(values[spaces.DELAY.name] or 0))}}}]",
             f"schemes: [{', '.join(schemes)}]",
             *([f"flows: {several}"] if several else []),
             *([f"background: [{', '.join(traffic)}]"] if traffic else []),
@@ -210,21 +213,21 @@ class Evaluator:
         import json
 
         answer = json.loads(text)
-        if (error := answer.get("error")) is not None:
+        result = from_data(answer, Simulated)
+        if result.error is not None:
             self.known[cell.address] = None
             self.failed.append(
                 {
                     "point": cell.point.number,
                     "scheme": cell.row.label,
                     "run": cell.run,
-                    "message": error["message"],
+                    "message": result.error.message,
                 }
             )
             return
         self.folder.add(cell, answer)
-        flows = answer["measured"]["flows"]
-        valid = answer["verdict"] != "invalid"
-        self.known[cell.address] = {flow["flow"]: flow["metrics"] for flow in flows} if valid else None
+        valid = result.verdict != INVALID
+        self.known[cell.address] = {row.flow: row.metrics for row in result.flows} if valid else None
 
 
 def _document(question: Question) -> dict[str, Any]:

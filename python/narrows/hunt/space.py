@@ -80,24 +80,41 @@ class Gene:
 
 
 #: The default bounds: realistic paths, without conditions that would stop any scheme.
+RATE = Gene("rate", "rate", 2e6, 50e6, "rate of the bottleneck", optional=False)
+DELAY = Gene("delay", "span", 5e6, 100e6, "one-way delay of the path, the same both ways", optional=False)
+QUEUE = Gene("queue", "bdp", 0.1, 4.0, f"droptail queue, at least {LEAST_QUEUE} packets", optional=False)
+LOSS = Gene("loss", "ratio", 1e-5, 1e-3, "packets lost at random, one by one")
+BURSTS = Gene("bursts", "ratio", 1e-4, 3e-3, "packets lost at random in bursts")
+BURST = Gene("burst", "packets", 2, 20, "mean length of these bursts", optional=False, of=BURSTS.name)
+JITTER = Gene("jitter", "span", 0.5e6, 5e6, "standard deviation of jitter that keeps the order")
+LOW = Gene("low", "ratio", 0.2, 0.9, "the rate falls to this share of itself in every other half period")
+PERIOD = Gene("period", "span", 0.2e9, 8e9, "period of these changes", optional=False, of=LOW.name)
+OUTAGE = Gene("outage", "span", 50e6, 300e6, "length of outages, in which packets are dropped")
+EVERY = Gene("every", "span", 2e9, 20e9, "time from outage to outage", optional=False, of=OUTAGE.name)
+FLOWS = Gene("flows", "number", 2, 4, "flows of the scheme beside each other", absent=1)
+DATAGRAMS = Gene("datagrams", "ratio", 0.05, 0.3, "cross traffic: datagrams, as a share of the lowest rate")
+SHORT = Gene("short", "ratio", 0.05, 0.3, f"cross traffic: short flows of {SHORT_FLOW}, likewise (CUBIC)")
+BULK = Gene("bulk", "number", 1, 4, "cross traffic: long flows of CUBIC")
+LATER = Gene("later", "ratio", 0.01, 0.25, "the competitor starts later, by this share of the run")
+EARLIER = Gene("earlier", "ratio", 0.01, 0.25, "the competitor starts earlier, by this share of the run")
 GENES = (
-    Gene("rate", "rate", 2e6, 50e6, "rate of the bottleneck", optional=False),
-    Gene("delay", "span", 5e6, 100e6, "one-way delay of the path, the same both ways", optional=False),
-    Gene("queue", "bdp", 0.1, 4.0, f"droptail queue, at least {LEAST_QUEUE} packets", optional=False),
-    Gene("loss", "ratio", 1e-5, 1e-3, "packets lost at random, one by one"),
-    Gene("bursts", "ratio", 1e-4, 3e-3, "packets lost at random in bursts"),
-    Gene("burst", "packets", 2, 20, "mean length of these bursts", optional=False, of="bursts"),
-    Gene("jitter", "span", 0.5e6, 5e6, "standard deviation of jitter that keeps the order"),
-    Gene("low", "ratio", 0.2, 0.9, "the rate falls to this share of itself in every other half period"),
-    Gene("period", "span", 0.2e9, 8e9, "period of these changes", optional=False, of="low"),
-    Gene("outage", "span", 50e6, 300e6, "length of outages, in which packets are dropped"),
-    Gene("every", "span", 2e9, 20e9, "time from outage to outage", optional=False, of="outage"),
-    Gene("flows", "number", 2, 4, "flows of the scheme beside each other", absent=1),
-    Gene("datagrams", "ratio", 0.05, 0.3, "cross traffic: datagrams, as a share of the lowest rate"),
-    Gene("short", "ratio", 0.05, 0.3, f"cross traffic: short flows of {SHORT_FLOW}, likewise (CUBIC)"),
-    Gene("bulk", "number", 1, 4, "cross traffic: long flows of CUBIC"),
-    Gene("later", "ratio", 0.01, 0.25, "the competitor starts later, by this share of the run"),
-    Gene("earlier", "ratio", 0.01, 0.25, "the competitor starts earlier, by this share of the run"),
+    RATE,
+    DELAY,
+    QUEUE,
+    LOSS,
+    BURSTS,
+    BURST,
+    JITTER,
+    LOW,
+    PERIOD,
+    OUTAGE,
+    EVERY,
+    FLOWS,
+    DATAGRAMS,
+    SHORT,
+    BULK,
+    LATER,
+    EARLIER,
 )
 
 Values = dict[str, float | None]
@@ -124,8 +141,8 @@ class Space:
         for gene in self.genes:
             if gene.of and point.get(gene.of) is None:
                 point[gene.name] = None
-        if point.get("later") is not None:
-            point["earlier"] = None
+        if point.get(LATER.name) is not None:
+            point[EARLIER.name] = None
         return point
 
     @property
@@ -144,8 +161,8 @@ class Space:
     def plain(self) -> Values:
         """A path without further elements: 20 Mbit/s, 20 ms and a queue of 1 bdp, within the bounds."""
         values: Values = {gene.name: None for gene in self.genes}
-        for name, value in (("rate", 20e6), ("delay", 20e6), ("queue", 1.0)):
-            values[name] = self.gene(name).fit(value)
+        for gene, value in ((RATE, 20e6), (DELAY, 20e6), (QUEUE, 1.0)):
+            values[gene.name] = self.gene(gene.name).fit(value)
         return self.tidy(values | {gene.name: gene.low for gene in self.genes if gene.fixed})
 
 
@@ -216,30 +233,33 @@ def write_value(kind: str, value: float) -> str:
 
 def queue_packets(values: Values) -> int:
     """The queue of a path in packets."""
-    rate, delay, queue = (float(values[name] or 0) for name in ("rate", "delay", "queue"))
+    rate, delay, queue = (float(values[name] or 0) for name in (RATE.name, DELAY.name, QUEUE.name))
     return max(LEAST_QUEUE, round(queue * rate * 2 * delay / 8e9 / MTU))
 
 
 def elements(values: Values) -> list[str]:
     """The elements of the forward path in the notation of scenarios."""
-    rate = float(values["rate"] or 0)
+    rate = float(values[RATE.name] or 0)
     served = write_value("rate", rate)
-    if (low := values.get("low")) is not None:
-        fallen, period = round_digits(low * rate, DIGITS), write_value("span", float(values["period"] or 0))
+    if (low := values.get(LOW.name)) is not None:
+        fallen, period = (
+            round_digits(low * rate, DIGITS),
+            write_value("span", float(values[PERIOD.name] or 0)),
+        )
         served = f"{{square: {{high: {served}, low: {write_value('rate', fallen)}, period: {period}}}}}"
     parts = [f"{{rate: {served}, queue: {{droptail: {write_value('packets', queue_packets(values))}}}}}"]
     parts.append(f"{{delay: {write_value('span', float(values['delay'] or 0))}}}")
-    if (jitter := values.get("jitter")) is not None:
+    if (jitter := values.get(JITTER.name)) is not None:
         parts.append(f"{{jitter: {write_value('span', jitter)}}}")
-    if (loss := values.get("loss")) is not None:
+    if (loss := values.get(LOSS.name)) is not None:
         parts.append(f"{{loss: {write_value('ratio', loss)}}}")
-    if (bursts := values.get("bursts")) is not None:
-        back = 1 / float(values["burst"] or 2)
+    if (bursts := values.get(BURSTS.name)) is not None:
+        back = 1 / float(values[BURST.name] or 2)
         # The share of bad packets is p / (p + r).
         into = round_digits(bursts * back / (1 - bursts), DIGITS)
         parts.append(f"{{gilbert: {{p: {_decimal(into)}, r: {_decimal(round_digits(back, DIGITS))}}}}}")
-    if (outage := values.get("outage")) is not None:
-        every = float(values["every"] or 0)
+    if (outage := values.get(OUTAGE.name)) is not None:
+        every = float(values[EVERY.name] or 0)
         start, length = write_value("span", round_digits(every / 2, DIGITS)), write_value("span", outage)
         parts.append(
             f"{{outage: {{start: {start}, length: {length}, period: {write_value('span', every)}}}}}"
@@ -250,14 +270,14 @@ def elements(values: Values) -> list[str]:
 def background(values: Values) -> list[str]:
     """The entries of cross traffic in the notation of scenarios."""
     # Traffic that does not yield to congestion must leave capacity even at low rates.
-    rate = float(values["rate"] or 0) * (values.get("low") or 1.0)
+    rate = float(values[RATE.name] or 0) * (values.get(LOW.name) or 1.0)
     texts = []
-    if (share := values.get("datagrams")) is not None:
+    if (share := values.get(DATAGRAMS.name)) is not None:
         texts.append(f"{{traffic: {{cbr: {write_value('rate', round_digits(share * rate, DIGITS))}}}}}")
-    if (share := values.get("short")) is not None:
+    if (share := values.get(SHORT.name)) is not None:
         load = write_value("rate", round_digits(share * rate, DIGITS))
         texts.append(f"{{scheme: cubic, traffic: {{arrivals: {{size: {SHORT_FLOW}, load: {load}}}}}}}")
-    if (count := values.get("bulk")) is not None:
+    if (count := values.get(BULK.name)) is not None:
         texts.append(f"{{scheme: cubic, count: {count:.0f}}}")
     return texts
 
@@ -267,10 +287,10 @@ def flows(values: Values, duration_ns: int, against: str | None) -> str:
     first one.
     """
     if against is None:
-        return f"{{count: {count:.0f}}}" if (count := values.get("flows")) else ""
+        return f"{{count: {count:.0f}}}" if (count := values.get(FLOWS.name)) else ""
     starts = [
         f", start: {write_value('span', round_digits(share * duration_ns, DIGITS))}" if share else ""
-        for share in (values.get("earlier"), values.get("later"))
+        for share in (values.get(EARLIER.name), values.get(LATER.name))
     ]
     own = f"{{{starts[0].removeprefix(', ')}}}"
     return f"[{own}, {{scheme: {against}{starts[1]}}}]"
