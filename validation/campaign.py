@@ -21,8 +21,8 @@ from narrows.campaign.progress import ProgressView
 from narrows.campaign.store import CampaignFolder, read_document
 from narrows.documents.campaign import CellEntry
 from narrows.errors import DataError
+from narrows.hashes import content_hash
 from narrows.scenario import Loaded, cells_of, loads
-from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import Cell
 
 #: The scenario named in campaign.json; each cell has a separate one.

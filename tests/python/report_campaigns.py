@@ -16,7 +16,7 @@ from typing import Any
 from narrows import _native
 from narrows.campaign import results
 from narrows.campaign.store import CampaignFolder
-from narrows.scenario.hashes import content_hash
+from narrows.hashes import content_hash
 from narrows.scenario.model import hash_of
 
 RATE = 12_000_000

@@ -21,8 +21,8 @@ from narrows.documents.results import FORMAT, LinkRow, Results, Row
 from narrows.documents.run import Check
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
+from narrows.hashes import content_hash
 from narrows.imported import WHERE as IMPORTED
-from narrows.scenario.hashes import content_hash
 
 #: Members of a resolved scenario that cells repeat.
 _REPEATED = (

@@ -19,8 +19,8 @@ from narrows.documents.data import to_data
 from narrows.documents.results import Results
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import fill
+from narrows.hashes import content_hash
 from narrows.imported import WHERE
-from narrows.scenario.hashes import content_hash
 from narrows.scenario.slugs import free_slug, slug_of
 
 

@@ -19,7 +19,7 @@ from narrows.documents.campaign import CellEntry, ScenarioSource
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError, reason
 from narrows.files import open_regular
-from narrows.scenario.hashes import content_hash
+from narrows.hashes import content_hash
 
 #: Folders of a campaign in which commands write files and remove leftovers.
 _PARTS = ("cells", "files", "logs", "figures")

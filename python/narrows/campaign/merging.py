@@ -27,7 +27,7 @@ from narrows.documents.campaign import FORMAT, CellEntry, Session
 from narrows.documents.data import to_data
 from narrows.documents.run import FORMAT as RUN_FORMAT
 from narrows.errors import DataError, NarrowsError, UsageError, reason
-from narrows.scenario.hashes import content_hash
+from narrows.hashes import content_hash
 from narrows.scenario.model import FOR_PEOPLE, hash_of
 from narrows.text import any_of
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType, field, structs
 from narrows.documents.components import Component, Element, Values
 from narrows.documents.data import Count, Integer, Part, from_data, to_data
 from narrows.documents.results import Expectation
-from narrows.scenario.hashes import content_hash
+from narrows.hashes import content_hash
 
 FORMAT, CELL = "narrows/resolved/1", "narrows/cell/1"
 FORWARD, BACKWARD = "forward", "backward"

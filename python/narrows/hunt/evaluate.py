@@ -21,10 +21,10 @@ from narrows.documents.campaign import INVALID
 from narrows.documents.data import from_data
 from narrows.documents.results import Simulated
 from narrows.errors import DataError, Problem, ScenarioError, UsageError
+from narrows.hashes import content_hash
 from narrows.hunt import space as spaces
 from narrows.hunt.objectives import Metrics, Objective
 from narrows.hunt.space import Space, Values
-from narrows.scenario.hashes import content_hash
 from narrows.scenario.loading import load_text
 from narrows.scenario.quantity import show
 from narrows.sweep.engines import MOST_TRIES, Engine, failure

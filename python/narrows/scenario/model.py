@@ -13,8 +13,8 @@ from msgspec import field, structs
 from narrows.documents.data import to_data
 from narrows.documents.resolved import CELL, Cell, Flow, Resolved, SchemeRow, lay_over
 from narrows.errors import Problem
+from narrows.hashes import content_hash
 from narrows.scenario.files import Files
-from narrows.scenario.hashes import content_hash
 from narrows.scenario.real_path import NOT_OF_RESULTS
 
 __all__ = ["Cell", "Scenario", "SchemeRow"]

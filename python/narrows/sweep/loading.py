@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from narrows.errors import DataError, Problem, ScenarioError, UsageError
+from narrows.hashes import canonical_json, content_hash
 from narrows.scenario import overrides as _overrides
 from narrows.scenario import registry as _registry
 from narrows.scenario.files import stored_name
-from narrows.scenario.hashes import canonical_json, content_hash
 from narrows.scenario.matrix import in_words
 from narrows.scenario.model import FOR_PEOPLE, Scenario, SchemeRow, cell_of
 from narrows.scenario.overrides import Override
