@@ -24,7 +24,7 @@ from narrows import scratch
 from narrows.calibrate.paths import Path, Workload, scenario_text
 from narrows.calibrate.table import METRICS, QUANTITIES
 from narrows.documents.data import Number, Part, from_data, to_data
-from narrows.documents.results import Simulated
+from narrows.documents.run import Simulated
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from narrows.documents.campaign import INVALID, CellError
 from narrows.documents.data import Count, Integer, Number, Part, Value, from_data
 
 FORMAT = "narrows/results/2"
@@ -255,19 +254,6 @@ class Measured(Part, frozen=True, kw_only=True):
     links: list[MeasuredLink] = field(default_factory=list)
     #: By flow and metric, the reason why it has no value.
     absent: dict[str, dict[str, str]]
-
-
-class Simulated(Part, frozen=True, kw_only=True):
-    """The rest of a cell that was simulated in memory: its verdict and its metrics, or why there are none."""
-
-    verdict: str | None = None
-    measured: Measured | None = None
-    error: CellError | None = None
-
-    @property
-    def flows(self) -> list[MeasuredFlow]:
-        """The metrics of all flows of a valid run; empty for one that is invalid."""
-        return self.measured.flows if self.measured and self.verdict != INVALID else []
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 from msgspec import UNSET, UnsetType, field, structs
 
 from narrows.documents.agent import OscillatorOffset
-from narrows.documents.campaign import Reason
+from narrows.documents.campaign import INVALID, CellError, Reason
 from narrows.documents.data import Count, Integer, Number, Part, Value
+from narrows.documents.results import Measured, MeasuredFlow
 
 FORMAT = "narrows/run/1"
 #: The format of the answer of `narrows check`.
@@ -404,3 +405,16 @@ class RunRecord(Part, frozen=True, kw_only=True):
     def title(self) -> str:
         """The cell in a few words."""
         return f"{self.cell['id']}: {self.cell['scheme']}, run {self.cell['run']}"
+
+
+class Simulated(Part, frozen=True, kw_only=True):
+    """The rest of a cell that was simulated in memory: its verdict and its metrics, or why there are none."""
+
+    verdict: str | None = None
+    measured: Measured | None = None
+    error: CellError | None = None
+
+    @property
+    def flows(self) -> list[MeasuredFlow]:
+        """The metrics of all flows of a valid run; empty for one that is invalid."""
+        return self.measured.flows if self.measured and self.verdict != INVALID else []

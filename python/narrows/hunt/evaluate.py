@@ -19,7 +19,7 @@ from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
 from narrows.documents.campaign import INVALID
 from narrows.documents.data import from_data
-from narrows.documents.results import Simulated
+from narrows.documents.run import Simulated
 from narrows.errors import DataError, Problem, ScenarioError, UsageError
 from narrows.hashes import content_hash
 from narrows.hunt import space as spaces
