@@ -78,8 +78,7 @@ def compute(folder: CampaignFolder) -> Results:
 
 def measure(folder: CampaignFolder) -> Results:
     """The results without user-defined metrics."""
-    document = folder.document
-    scenario = read_scenario(folder.path, document)
+    scenario = read_scenario(folder.path, folder.document)
     order = _scheme_order(scenario, folder.cells)
     place = {scheme: number for number, scheme in enumerate(order)}
     cells = sorted(folder.cells, key=lambda cell: (place[cell.scheme], cell.run))

@@ -16,6 +16,7 @@ from narrows.campaign import notes, results
 from narrows.campaign.json_files import write_atomically
 from narrows.campaign.store import CampaignFolder
 from narrows.comparison.sides import Side
+from narrows.documents.data import to_data
 from narrows.documents.notes import Notes
 from narrows.errors import NarrowsError, reason
 from narrows.files import read_text
@@ -102,7 +103,7 @@ def _list_entry(folder: CampaignFolder, campaign: Campaign, said: Notes, name: s
         "outcomes": outcomes,
         "schemes": list(dict.fromkeys(campaign.rows[label].scheme for label in campaign.schemes)),
         "tags": said.tags,
-        "notes": said.notes,
+        "notes": to_data(said.notes),
     }
 
 
