@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from narrows.campaign.frames import Frame, OtherFrame, convert_table, read_parquet
-from narrows.campaign.gathering import Gathered, gather, parquet_problem
+from narrows.campaign.gathering import Gathered, gather
+from narrows.campaign.integrity import parquet_problem
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError
 from narrows.sweep.store import SweepFolder
 from narrows.sweep.store import folders as sweep_folders

@@ -6,7 +6,6 @@ other campaign.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -19,15 +18,12 @@ from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError, reason
-from narrows.files import open_regular, read_whole
+from narrows.files import open_regular
 
 #: The start of a run.json, which contains its format, and the newest major version that can be read.
 _FORMAT = re.compile(rb'"format"\s*:\s*"narrows/run/([0-9]+)')
 _HEAD = 4096
 _RUN = 1
-_PARQUET = b"PAR1"
-#: Shortest file that has a footer between two magic numbers.
-_SHORTEST = 12
 
 
 @dataclass(frozen=True)
@@ -184,44 +180,9 @@ def _cell_problem(cell: Path) -> str | None:
             f" narrows/run/{_RUN}; update narrows"
         )
     for file_name in files:
-        if file_name.endswith(".parquet") and (problem := parquet_problem(cell / file_name)):
+        if file_name.endswith(".parquet") and (problem := integrity.parquet_problem(cell / file_name)):
             return f"{name}/{file_name} {problem}"
     return None
-
-
-def parquet_problem(path: Path) -> str | None:
-    """The problem of a Parquet file that its ends reveal, as the end of a sentence; `None` if there
-    is none.
-    """
-    try:
-        with open_regular(path) as file:
-            start = file.read(len(_PARQUET))
-            size = file.seek(0, os.SEEK_END)
-            if size < _SHORTEST:
-                return "is cut off"
-            file.seek(-8, os.SEEK_END)
-            end = file.read(8)
-    except OSError as error:
-        return f"can't be read: {reason(error)}"
-    length = int.from_bytes(end[:4], "little")
-    if start != _PARQUET or end[4:] != _PARQUET or length + _SHORTEST > size:
-        return "is damaged or cut off: it does not end as a Parquet file does"
-    return None
-
-
-def is_torn(cell: Path) -> bool:
-    """True if the record of a cell that campaign.json does not list yet has truncated files: a power cut
-    takes the end of recently written files.
-    """
-    integrity.check_plain(cell)
-    try:
-        json.loads(read_whole(cell / "run.json", "record of a run"))
-    except (DataError, ValueError, RecursionError):
-        return True
-    files = {file.name: file for file in cell.glob("*.parquet")}
-    # Each record has one of these files.
-    whole = "packets.parquet" in files or "bins.parquet" in files
-    return not whole or any(parquet_problem(file) for file in files.values())
 
 
 def count_verdicts(cells: Iterable[CellEntry]) -> str:
@@ -233,3 +194,14 @@ def count_verdicts(cells: Iterable[CellEntry]) -> str:
         *(word for word in dict.fromkeys(words) if word not in order),
     ]
     return ", ".join(f"{words.count(word)} {word or 'unjudged'}" for word in known)
+
+
+def entry_of(cell: Path) -> CellEntry | None:
+    """The entry of a cell's folder in the campaign that contains it; None if no campaign does. Raises
+    `DataError` if the campaign can't be read.
+    """
+    place = cell.resolve()
+    if place.parent.name != "cells" or not os.path.lexists(place.parent.parent / "campaign.json"):
+        return None
+    entries = CampaignFolder.read(place.parent.parent).cells
+    return next((entry for entry in entries if entry.id == place.name), None)

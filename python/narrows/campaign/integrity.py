@@ -8,6 +8,7 @@ digests detect accidents and mix-ups, not fraud: a forger can recompute them in 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -18,9 +19,12 @@ from typing import Any
 from narrows.documents.campaign import CellEntry, ScenarioSource
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError, reason
-from narrows.files import open_regular
+from narrows.files import open_regular, read_whole
 from narrows.hashes import content_hash
 
+_PARQUET = b"PAR1"
+#: Shortest file that has a footer between two magic numbers.
+_SHORTEST = 12
 #: Folders of a campaign in which commands write files and remove leftovers.
 _PARTS = ("cells", "files", "logs", "figures")
 #: Names of cells: slugs (narrows.scenario.slugs) and the number of the run, without separators and without a
@@ -102,19 +106,6 @@ def _files(folder: Path) -> Iterator[Path]:
             raise DataError(
                 f"{entry.path}: is not a plain file, and records hold nothing else; remove the cell's folder"
             )
-
-
-def entry_of(cell: Path) -> CellEntry | None:
-    """The entry of a cell's folder in the campaign that contains it; None if no campaign does. Raises
-    `DataError` if the campaign can't be read.
-    """
-    from narrows.campaign.store import CampaignFolder
-
-    place = cell.resolve()
-    if place.parent.name != "cells" or not os.path.lexists(place.parent.parent / "campaign.json"):
-        return None
-    entries = CampaignFolder.read(place.parent.parent).cells
-    return next((entry for entry in entries if entry.id == place.name), None)
 
 
 def difference(cell: Path, entry: CellEntry, run: RunRecord) -> str | None:
@@ -200,3 +191,38 @@ def describe_change(cell: Path, entry: CellEntry | None) -> str | None:
 
 def _short(text: str) -> str:
     return text.removeprefix("sha256:")[:12]
+
+
+def parquet_problem(path: Path) -> str | None:
+    """The problem of a Parquet file that its ends reveal, as the end of a sentence; `None` if there
+    is none.
+    """
+    try:
+        with open_regular(path) as file:
+            start = file.read(len(_PARQUET))
+            size = file.seek(0, os.SEEK_END)
+            if size < _SHORTEST:
+                return "is cut off"
+            file.seek(-8, os.SEEK_END)
+            end = file.read(8)
+    except OSError as error:
+        return f"can't be read: {reason(error)}"
+    length = int.from_bytes(end[:4], "little")
+    if start != _PARQUET or end[4:] != _PARQUET or length + _SHORTEST > size:
+        return "is damaged or cut off: it does not end as a Parquet file does"
+    return None
+
+
+def is_torn(cell: Path) -> bool:
+    """True if the record of a cell that campaign.json does not list yet has truncated files: a power cut
+    takes the end of recently written files.
+    """
+    check_plain(cell)
+    try:
+        json.loads(read_whole(cell / "run.json", "record of a run"))
+    except (DataError, ValueError, RecursionError):
+        return True
+    files = {file.name: file for file in cell.glob("*.parquet")}
+    # Each record has one of these files.
+    whole = "packets.parquet" in files or "bins.parquet" in files
+    return not whole or any(parquet_problem(file) for file in files.values())

@@ -362,10 +362,8 @@ class CampaignFolder:
     def _adopt(self, entry: CellEntry, cell: Cell, remove: Callable[[Path], None]) -> None:
         """Reconciles the entry of a cell in campaign.json with its folder."""
         folder = self.cell_dir(entry.id)
-        from narrows.campaign.gathering import is_torn
-
         known = entry.is_finished
-        if folder.exists() and not known and is_torn(folder):
+        if folder.exists() and not known and integrity.is_torn(folder):
             remove(folder)
         if not folder.exists():
             if entry.error:

@@ -69,7 +69,7 @@ def _open(folder: Path) -> CampaignFolder | None:
 
 def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, CellEntry | None]]:
     """Folders of records, with their entries in the campaign."""
-    from narrows.campaign.integrity import entry_of
+    from narrows.campaign.gathering import entry_of
     from narrows.errors import DataError
 
     if campaign is None:

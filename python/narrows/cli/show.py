@@ -216,9 +216,10 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
 def _check_cell(path: Path) -> None:
     """Refuses the record of a campaign's cell that differs from the one that the run left."""
     from narrows.campaign import integrity
+    from narrows.campaign.gathering import entry_of
     from narrows.errors import DataError
 
-    if problem := integrity.describe_change(path, integrity.entry_of(path)):
+    if problem := integrity.describe_change(path, entry_of(path)):
         raise DataError(problem)
 
 
