@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from narrows.cli import trace_make, trace_record  # noqa: F401 (they add commands to the group)
 from narrows.cli.app import subcommand
 from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
