@@ -58,7 +58,6 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 	exit $$status
 
 test: build $(STAMPS)/tools ## run all tests (Rust and Python), and say what was skipped
-	@.ci/programs
 	@PROPTEST_RNG_SEED=$(SEED) $(PYTHON) .ci/tests
 
 slurm: build $(STAMPS)/tools ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
