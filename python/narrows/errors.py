@@ -106,11 +106,20 @@ _LONGEST_SHOWN = 200
 _NO_MEMORY = ("cannot allocate memory", "can't start new thread", "failed to map segment", "out of memory")
 
 
+def _is_shortage_of_memory(error: Exception) -> bool:
+    if isinstance(error, SystemError):
+        # Compiled code that could not even allocate an exception.
+        import resource
+
+        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in _NO_MEMORY)
+
+
 def refused_path(error: Exception) -> NarrowsError | None:
     """An unforeseen refusal of the system, in one sentence; None for all other errors. Names that are too
     long, loops of links, missing permissions and a lack of memory can occur anywhere.
     """
-    if any(words in str(error).lower() for words in _NO_MEMORY) or isinstance(error, MemoryError):
+    if _is_shortage_of_memory(error):
         return NarrowsError("memory ran out; allow more (ulimit -v), or ask for less at once")
     if not isinstance(error, OSError) or error.strerror is None:
         return None

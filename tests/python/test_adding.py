@@ -183,6 +183,6 @@ def test_a_document_is_one_file_and_one_line(copy: Path) -> None:
     registry = copy / "python/narrows/documents/reference.py"
     text = registry.read_text()
     line = '    "added": Format(added.FORMAT, "`note.json`", added.Note),\n}\n'
-    text = text.replace("from narrows.documents import ", "from narrows.documents import added, ")
+    text = text.replace("from narrows.documents import (", "from narrows.documents import (\n    added,", 1)
     registry.write_text(text.replace("}\n", line, 1) if "}\n" in text else text)
     assert '"text"' in narrows(copy, "schema", "--document", "added")

@@ -321,7 +321,7 @@ def test_folders_without_a_contest_are_refused(tmp_path: Path) -> None:
     assert "two submissions" in sentence(narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out"))
     (paths / "one.yaml").write_text(SCENARIO + "flows: [{label: a}, {scheme: exp, label: b}]\n")
     (submitted / "a.bpf.o").unlink()
-    assert "exp stands for" in sentence(narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out"))
+    assert "exp represents" in sentence(narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out"))
     (paths / "one.yaml").write_text("schema: narrows/scenario/1\nquestion: What?\n")
     done = narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out")
     assert isinstance(done.exception, DataError)

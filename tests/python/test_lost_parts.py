@@ -197,7 +197,8 @@ def test_a_calibration_checks_its_evaluations_at_the_end(tmp_path: Path) -> None
     from narrows.calibrate.simulate import Simulator
 
     file = tmp_path / "evaluations.jsonl"
-    lines = [json.dumps({"key": str(n), "seconds": 1.0, "found": {}}) for n in range(3)]
+    made: dict[str, Any] = {"link": "droptail", "path": {}, "runs": 1, "seed": 1, "seconds": 1.0, "found": {}}
+    lines = [json.dumps({"key": str(n), **made}) for n in range(3)]
     file.write_text("\n".join(lines) + "\n")
     simulator = Simulator(tmp_path, {}, Workload((), 1, "0 s", "1 s"), 1)
     simulator.check_kept()

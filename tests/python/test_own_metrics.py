@@ -87,7 +87,7 @@ def test_a_function_in_this_program_is_a_column(folder: Path) -> None:
         assert row["half_of_loss_ratio"] == row["loss_ratio"] / 2
     assert {row["half_of_loss_ratio"] for row in rows_of(campaign.results, flow=1)} == {None}
     described = campaign.metrics[-1]
-    assert described["definition"] == "Half of what was lost." and described["show_unit"] == "%"
+    assert described["definition"] == "Half of the loss." and described["show_unit"] == "%"
     line = rows_of(campaign.summary, scheme="reno", metric="half_of_loss_ratio", flow=None)[0]
     assert line["n"] == 2
 

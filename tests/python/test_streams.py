@@ -128,6 +128,15 @@ def test_errors_of_libraries_about_memory_are_one_sentence() -> None:
     assert refused_path(ValueError("odd")) is None
 
 
+def test_an_error_of_the_interpreter_is_a_shortage_of_memory_where_that_is_limited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error = SystemError("error return without exception set")
+    for limit, is_shortage in ((60_000_000, True), (resource.RLIM_INFINITY, False)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert (refused_path(error) is not None) == is_shortage
+
+
 def test_a_user_without_a_home_has_empty_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")
