@@ -3,9 +3,7 @@
 //! the verifier accepts any behaviour of kinds that no registry names.
 
 use super::{Cell, CellElement};
-use narrows_net::{
-    DataLimit, DelayEffect, DropReason, LinkEffects, PacketOrder, QueueEffects, links, queues,
-};
+use narrows_net::{DelayEffect, DropReason, LinkEffects, PacketOrder, QueueEffects, links, queues};
 use serde_json::{Map, Value};
 
 /// Kind of the element that represents a real path.
@@ -21,7 +19,6 @@ const PROPAGATION: &str = "propagation_ns";
 const REAL_PATH: LinkEffects = LinkEffects {
     delay: DelayEffect::Changing(|_| 0),
     order: PacketOrder::Free,
-    limit: |_| DataLimit::Rate,
     ..LinkEffects::drops(&[DropReason("not_received")])
 };
 
