@@ -243,11 +243,11 @@ def _limits(compared: Comparison, leaders: Sequence[Leaders]) -> list[str]:
     limits = []
     if any(leader.best or leader.behind for leader in leaders):
         if all(leader.exact for leader in leaders if leader.behind):
-            limits.append("All runs of a scheme are identical, so the order is exact, for this very set-up.")
+            limits.append("All runs of a scheme are identical, so the order is exact for this set-up.")
         else:
             limits.append(
                 f"An order is one that narrows compare shows: the chance that any of its {compared.tests}"
-                " comparisons claims a difference that is none is at most"
+                " comparisons claims a difference where there is none is at most"
                 f" {compared.error_rate * 100:g} %."
             )
     unjudged = dict.fromkeys(
@@ -258,7 +258,7 @@ def _limits(compared: Comparison, leaders: Sequence[Leaders]) -> list[str]:
         some = ", ".join(names[:_MOST_NAMED]) + (
             f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         )
-        limits.append(f"In no order, for want of valid runs: {some}.")
+        limits.append(f"Not ranked, with too few valid runs: {some}.")
     return limits
 
 
