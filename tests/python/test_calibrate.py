@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from campaign_kit import narrows, sentence, simulate
-from narrows.calibrate import reading
 from narrows.calibrate import table as tables
+from narrows.calibrate import table_sources
 from narrows.calibrate.mapping import Map, entries_of, read_map
 from narrows.calibrate.paths import (
     CONSTANT,
@@ -95,7 +95,7 @@ def test_a_known_path_is_found_again(
     assert path["rate_bps"] == pytest.approx(rate, rel=0.03)
     assert path["delay_ns"] == pytest.approx(delay, rel=0.03)
     assert path["queue_packets"] == pytest.approx(queue, rel=0.1)
-    # Without loss there is no relative error of it.
+    # The relative error of zero loss is undefined.
     assert path["loss_ratio"] == pytest.approx(loss, rel=0.2, abs=1e-4)
     assert found["errors"]["fresh_seeds"] < 0.06
     assert set(found["path"]["features"]) == set()
@@ -241,7 +241,7 @@ def test_missing_delays_and_runs_that_carried_nothing_are_borne(tmp_path: File) 
 
 def test_a_campaign_of_ours_is_a_table(tmp_path: File) -> None:
     campaign = simulate(tmp_path / "campaign")
-    table = reading.read(campaign)
+    table = table_sources.read(campaign)
     assert sorted(table.schemes) == ["cubic", "reno"]
     assert workload(table, Map()) == Workload((), 2, "200 ms", "1 s")
     assert set(table.flows) == {"1", "2"}
@@ -266,7 +266,7 @@ runs: 2
     data, campaign = tmp_path / "data", tmp_path / "imported"
     assert narrows("export", tmp_path / "ours", "--format", "pantheon", "-o", data).exit_code == 0
     assert narrows("import", "pantheon", data, "-o", campaign, "--no-report").exit_code == 0
-    assert workload(reading.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
+    assert workload(table_sources.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
     refused = narrows("calibrate", campaign, "-o", tmp_path / "fit", "--budget", 60)
     assert "--scheme" in sentence(refused)
     assert "pantheon:copa" in sentence(refused)

@@ -1,6 +1,6 @@
 //! Admission of frames: whether and when a frame of a host enters the network, and its flow and route.
 
-use super::config::{CoreConfig, FlowEntry, Forwarding};
+use super::core_config::{CoreConfig, FlowEntry, Forwarding};
 use super::frame::{self, Header, Kind};
 use super::handle::Handle;
 use super::hooks::Transit;

@@ -5,7 +5,7 @@
 //! around it only reads rings, sends due frames and sleeps.
 
 use super::admission::{Admission, Admitted};
-use super::config::{CoreConfig, FlowEntry, Forwarding, OwnHosts};
+use super::core_config::{CoreConfig, FlowEntry, Forwarding, OwnHosts};
 use super::frame;
 use super::handle::{ACK, BACKWARD, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};

@@ -3,11 +3,11 @@
 
 mod admission;
 mod clock;
-mod config;
 #[cfg(test)]
 mod conformance;
 mod control;
 mod core;
+mod core_config;
 pub mod frame;
 mod handle;
 mod hooks;
@@ -24,8 +24,8 @@ mod writer;
 
 pub use self::core::Core;
 pub use clock::Clock;
-pub use config::{CoreConfig, FlowEntry, Forwarding, OwnHosts};
 pub use control::Control;
+pub use core_config::{CoreConfig, FlowEntry, Forwarding, OwnHosts};
 pub use handle::Handle;
 pub use hooks::{Hooks, Injection, Transit};
 pub use pool::Pool;

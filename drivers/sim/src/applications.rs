@@ -1,8 +1,8 @@
 //! Applications and their connections: requests are carried out by endpoints.
 
-use crate::endpoint::SimEndpoint;
-use crate::engine::Engine;
+use crate::endpoint_state::SimEndpoint;
 use crate::flow::{FlowState, Flows, NONE, PendingTransfer, SimConnection};
+use crate::packet_exchange::PacketExchange;
 use narrows_cell::Machine;
 use narrows_record::TransferRow;
 use narrows_record::completions::Completions;
@@ -59,11 +59,11 @@ impl Applications {
         now: Time,
         index: usize,
         event: TrafficEvent,
-        engine: &mut Engine,
+        exchange: &mut PacketExchange,
     ) {
         let flow = &mut self.flows.all[index];
         if now >= flow.stop {
-            engine.clock.wake_application(index, Time::FAR);
+            exchange.clock.wake_application(index, Time::FAR);
             return;
         }
         let mut actions = std::mem::take(&mut self.actions);
@@ -74,38 +74,44 @@ impl Applications {
         } else {
             Time::FAR
         };
-        engine.clock.wake_application(index, wakeup);
+        exchange.clock.wake_application(index, wakeup);
         for action in actions.drain(..) {
             self.flows.all[index].offered.note(&action);
-            self.perform(now, index, action, engine);
+            self.perform(now, index, action, exchange);
         }
         self.actions = actions;
     }
 
     /// Wakes the application of flow `index`.
-    pub(crate) fn wake(&mut self, now: Time, index: usize, engine: &mut Engine) {
+    pub(crate) fn wake(&mut self, now: Time, index: usize, exchange: &mut PacketExchange) {
         let event = match self.flows.all[index].sender {
-            Some(sender) if engine.endpoints[sender as usize].serial == 0 => {
-                engine.identify(sender);
+            Some(sender) if exchange.endpoints[sender as usize].serial == 0 => {
+                exchange.identify(sender);
                 TrafficEvent::Start
             }
             _ => TrafficEvent::Wakeup,
         };
-        self.notify(now, index, event, engine);
+        self.notify(now, index, event, exchange);
     }
 
-    fn perform(&mut self, now: Time, index: usize, action: TrafficAction, engine: &mut Engine) {
+    fn perform(
+        &mut self,
+        now: Time,
+        index: usize,
+        action: TrafficAction,
+        exchange: &mut PacketExchange,
+    ) {
         match action {
-            TrafficAction::Open { connection } => self.open(now, index, connection, engine),
-            TrafficAction::Transfer(transfer) => self.begin(now, index, transfer, engine),
+            TrafficAction::Open { connection } => self.open(now, index, connection, exchange),
+            TrafficAction::Transfer(transfer) => self.begin(now, index, transfer, exchange),
             TrafficAction::Grant { connection, bytes } => {
                 if let Some(up) = self.up(index, connection) {
-                    engine.write(now, up, |sender| sender.write_seq().saturating_add(bytes));
+                    exchange.write(now, up, |sender| sender.write_seq().saturating_add(bytes));
                 }
             }
             TrafficAction::Hold { connection } => {
                 if let Some(up) = self.up(index, connection)
-                    && let Machine::Sender(sender) = &mut engine.endpoints[up as usize].machine
+                    && let Machine::Sender(sender) = &mut exchange.endpoints[up as usize].machine
                 {
                     sender.set_write_seq(sender.snd_nxt());
                 }
@@ -116,19 +122,19 @@ impl Applications {
                     connection.closing = true;
                     for sender in [connection.up, connection.down] {
                         if sender != NONE {
-                            engine.endpoints[sender as usize].closing = true;
+                            exchange.endpoints[sender as usize].closing = true;
                         }
                     }
-                    self.retire_if_done(slot, engine);
+                    self.retire_if_done(slot, exchange);
                 }
             }
             TrafficAction::Datagram { size } => {
                 if let Some(sender) = self.flows.all[index].sender
                     && let Machine::DatagramSource(source) =
-                        &mut engine.endpoints[sender as usize].machine
+                        &mut exchange.endpoints[sender as usize].machine
                 {
                     source.push(size);
-                    engine.act(now, sender as usize, &mut self.flows);
+                    exchange.act(now, sender as usize, &mut self.flows);
                 }
             }
         }
@@ -140,7 +146,7 @@ impl Applications {
         Some(self.connections[*slot as usize].up)
     }
 
-    fn open(&mut self, now: Time, index: usize, number: u32, engine: &mut Engine) {
+    fn open(&mut self, now: Time, index: usize, number: u32, exchange: &mut PacketExchange) {
         let connection = SimConnection {
             flow: index as u16,
             number,
@@ -161,21 +167,27 @@ impl Applications {
         let flow = &mut self.flows.all[index];
         flow.connections.insert(number, slot);
         flow.opened += 1;
-        self.connections[slot as usize].up = self.add_pair(now, slot, false, engine);
+        self.connections[slot as usize].up = self.add_pair(now, slot, false, exchange);
     }
 
-    fn add_pair(&mut self, now: Time, slot: u32, down: bool, engine: &mut Engine) -> u32 {
+    fn add_pair(&mut self, now: Time, slot: u32, down: bool, exchange: &mut PacketExchange) -> u32 {
         let connection = &self.connections[slot as usize];
         let mut pair = self.flows.all[usize::from(connection.flow)]
-            .connection_pair(engine.next_pair(), connection.number, down, now)
+            .connection_pair(exchange.next_pair(), connection.number, down, now)
             .expect("the parameters of the scheme were accepted at the start");
         for endpoint in &mut pair {
             endpoint.connection = slot;
         }
-        engine.add_pair(pair)
+        exchange.add_pair(pair)
     }
 
-    fn begin(&mut self, now: Time, index: usize, transfer: Transfer, engine: &mut Engine) {
+    fn begin(
+        &mut self,
+        now: Time,
+        index: usize,
+        transfer: Transfer,
+        exchange: &mut PacketExchange,
+    ) {
         let flow = &mut self.flows.all[index];
         let Some(&slot) = flow.connections.get(&transfer.connection) else {
             return;
@@ -206,12 +218,12 @@ impl Applications {
             answered: false,
         });
         let (up, end) = (connection.up, connection.up_end);
-        engine.write(now, up, |_| end);
-        self.await_next(slot, engine);
+        exchange.write(now, up, |_| end);
+        self.await_next(slot, exchange);
     }
 
     /// Sets the next position in the streams of a connection that is waited for.
-    fn await_next(&mut self, slot: u32, engine: &mut Engine) {
+    fn await_next(&mut self, slot: u32, exchange: &mut PacketExchange) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE {
             return;
@@ -223,20 +235,20 @@ impl Applications {
             up.map_or(u64::MAX, |transfer| transfer.up_end),
             down.map_or(u64::MAX, |transfer| transfer.down_end),
         );
-        engine.endpoints[connection.up as usize + 1].awaited = up;
+        exchange.endpoints[connection.up as usize + 1].awaited = up;
         if connection.down != NONE {
-            engine.endpoints[connection.down as usize + 1].awaited = down;
+            exchange.endpoints[connection.down as usize + 1].awaited = down;
         }
     }
 
     /// The receiver at `receiver` has received the position that its connection waits for.
     #[cold]
-    pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize, engine: &mut Engine) {
+    pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize, exchange: &mut PacketExchange) {
         let SimEndpoint {
             serial, connection, ..
-        } = engine.endpoints[receiver];
+        } = exchange.endpoints[receiver];
         let slot = connection;
-        let arrived = engine.endpoints[receiver].rcv_nxt();
+        let arrived = exchange.endpoints[receiver].rcv_nxt();
         let is_up = self.connections[slot as usize].up as usize + 1 == receiver;
         let index = usize::from(self.connections[slot as usize].flow);
         loop {
@@ -254,7 +266,7 @@ impl Applications {
             let pending = connection.pending[position];
             if is_up && pending.transfer.down > 0 {
                 connection.pending[position].answered = true;
-                self.answer(now, slot, pending.down_end, engine);
+                self.answer(now, slot, pending.down_end, exchange);
                 continue;
             }
             connection.pending.remove(position);
@@ -272,39 +284,39 @@ impl Applications {
                         connection,
                         transfer,
                     },
-                    engine,
+                    exchange,
                 );
                 // The application may have closed the connection and opened another in its place.
-                if engine.endpoints[receiver].serial != serial {
+                if exchange.endpoints[receiver].serial != serial {
                     return;
                 }
             }
         }
-        self.await_next(slot, engine);
-        self.retire_if_done(slot, engine);
+        self.await_next(slot, exchange);
+        self.retire_if_done(slot, exchange);
     }
 
     /// The server sends all data up to `end`.
-    fn answer(&mut self, now: Time, slot: u32, end: u64, engine: &mut Engine) {
+    fn answer(&mut self, now: Time, slot: u32, end: u64, exchange: &mut PacketExchange) {
         if self.connections[slot as usize].down == NONE {
-            let down = self.add_pair(now, slot, true, engine);
+            let down = self.add_pair(now, slot, true, exchange);
             let connection = &mut self.connections[slot as usize];
             connection.down = down;
-            engine.endpoints[down as usize].closing = connection.closing;
+            exchange.endpoints[down as usize].closing = connection.closing;
         }
         let down = self.connections[slot as usize].down;
-        engine.write(now, down, |_| end);
+        exchange.write(now, down, |_| end);
     }
 
     /// Ends a closing connection if all its data are delivered and acknowledged.
-    pub(crate) fn retire_if_done(&mut self, slot: u32, engine: &mut Engine) {
+    pub(crate) fn retire_if_done(&mut self, slot: u32, exchange: &mut PacketExchange) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE || !connection.closing || !connection.pending.is_empty() {
             return;
         }
         let senders = [connection.up, connection.down];
         let senders = senders.into_iter().filter(|&sender| sender != NONE);
-        let complete = |index: u32| match &engine.endpoints[index as usize].machine {
+        let complete = |index: u32| match &exchange.endpoints[index as usize].machine {
             Machine::Sender(sender) => sender.is_complete(),
             _ => true,
         };
@@ -313,12 +325,12 @@ impl Applications {
         }
         let (index, number) = (usize::from(connection.flow), connection.number);
         for sender in senders {
-            for endpoint in &engine.endpoints[sender as usize..][..2] {
+            for endpoint in &exchange.endpoints[sender as usize..][..2] {
                 if endpoint.is_data {
                     endpoint.machine.count(&mut self.flows.all[index].past);
                 }
             }
-            engine.retire_pair(sender);
+            exchange.retire_pair(sender);
         }
         self.connections[slot as usize].up = NONE;
         self.flows.all[index].connections.remove(&number);

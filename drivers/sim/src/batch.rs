@@ -124,7 +124,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
             return Err(CellFailure::Memory(limits.memory));
         }
         // A cell with a growing rate is stopped before it exceeds the limits by much.
-        let since = world.engine.transit.log.entered() - entered;
+        let since = world.exchange.transit.log.entered() - entered;
         entered += since;
         let next = if since > PACKETS {
             step.scale(1, 2)
@@ -137,14 +137,14 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
     take_chunks(&mut world, &mut chunks);
     let unknown = cell.unknown_rates();
     let capacity = narrows_cell::capacity_rows(
-        &world.engine.transit.network,
+        &world.exchange.transit.network,
         cell.duration,
         cell.bin,
         &unknown,
     );
     let (transfers, counted) = world.applications.take_transfers();
     let rows = RecordRows {
-        packets: matches!(world.engine.transit.log, Log::Packets(_)).then_some(chunks),
+        packets: matches!(world.exchange.transit.log, Log::Packets(_)).then_some(chunks),
         states: std::mem::take(&mut world.samples.states),
         traces: std::mem::take(&mut world.samples.traces),
         queues: std::mem::take(&mut world.samples.queues),
@@ -153,7 +153,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
         frames: world.frames(),
         capacity,
     };
-    let bins = match &world.engine.transit.log {
+    let bins = match &world.exchange.transit.log {
         Log::Bins(log) => Some(log),
         Log::Packets(_) => None,
     };
@@ -162,7 +162,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
 }
 
 fn take_chunks(world: &mut World, chunks: &mut Vec<Chunk>) {
-    if let Log::Packets(log) = &mut world.engine.transit.log {
+    if let Log::Packets(log) = &mut world.exchange.transit.log {
         chunks.extend(std::iter::from_fn(|| log.take()));
     }
 }
@@ -176,11 +176,11 @@ const SAMPLE: u64 = 250;
 
 /// The memory of a cell, estimated from the parts that grow: packets, samples and transfers.
 fn memory_bytes(world: &World) -> u64 {
-    let left = match &world.engine.transit.log {
+    let left = match &world.exchange.transit.log {
         Log::Packets(log) => log.entered(),
         Log::Bins(_) => 0,
     };
-    let stages = world.engine.transit.network.stages();
+    let stages = world.exchange.transit.network.stages();
     let held: u64 = stages
         .map(|stage| u64::from(stage.element.held().packets))
         .sum();

@@ -7,7 +7,7 @@
 //! A flow of a real-time scheme or of datagrams has no connections but one pair for its whole duration. Real-time
 //! endpoints stop sending when it stops; packets in flight then still arrive and count.
 
-use crate::endpoint::SimEndpoint;
+use crate::endpoint_state::SimEndpoint;
 use crate::packet::{Label, SimPacket};
 use crate::transfers::Transfers;
 use narrows_cc::Scheme;

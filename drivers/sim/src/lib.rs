@@ -13,11 +13,10 @@
 
 mod applications;
 mod batch;
-mod clock;
-mod endpoint;
-mod engine;
+mod endpoint_state;
 mod flow;
 mod packet;
+mod packet_exchange;
 mod payloads;
 mod run;
 mod samples;
@@ -25,11 +24,12 @@ mod scheduling_noise;
 mod submission;
 mod transfers;
 mod transit;
+mod wakeup_clock;
 mod world;
 
 pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};
-pub use engine::RunTotals;
 pub use narrows_units::Wakeups;
+pub use packet_exchange::RunTotals;
 pub use run::{SimError, run, run_in_memory};
 pub use submission::submission;
 pub use world::World;

@@ -39,7 +39,7 @@ pub fn run(
 ) -> Result<RunDocument, SimError> {
     let mut world = World::new(cell)?;
     let folder = RecordFolder::create(out)?;
-    let mut packets = match world.engine.transit.log {
+    let mut packets = match world.exchange.transit.log {
         Log::Packets(_) => Some(folder.packets()?),
         Log::Bins(_) => None,
     };
@@ -61,7 +61,7 @@ pub fn run(
             .finish()
             .map_err(|error| folder.packets_error(error))?;
     }
-    if let Log::Bins(log) = &world.engine.transit.log {
+    if let Log::Bins(log) = &world.exchange.transit.log {
         folder.bins(log)?;
     }
     let (transfers, counted) = world.applications.take_transfers();
@@ -69,7 +69,7 @@ pub fn run(
     folder.frames(&world.frames())?;
     let unknown = cell.unknown_rates();
     let capacity = narrows_cell::capacity_rows(
-        &world.engine.transit.network,
+        &world.exchange.transit.network,
         cell.duration,
         cell.bin,
         &unknown,
@@ -92,7 +92,7 @@ pub fn run_in_memory(cell: &Cell) -> Result<(World, RunDocument), CellError> {
     while now < cell.duration {
         now = (now + STEP).min(cell.duration);
         world.run_until(now);
-        if let Log::Packets(log) = &mut world.engine.transit.log {
+        if let Log::Packets(log) = &mut world.exchange.transit.log {
             while let Some(chunk) = log.take() {
                 log.recycle(chunk);
             }
@@ -114,7 +114,7 @@ fn drain(
         &mut world.samples.traces,
         &mut world.samples.queues,
     )?;
-    match (&mut world.engine.transit.log, packets) {
+    match (&mut world.exchange.transit.log, packets) {
         (Log::Packets(log), Some(file)) => {
             file.drain(log).map_err(|error| folder.packets_error(error))
         }
@@ -125,7 +125,7 @@ fn drain(
 pub(crate) fn describe(cell: &Cell, world: &World) -> RunDocument {
     let mut document = RunDocument::new(cell.json.clone(), "simulate", versions());
     document.elements = narrows_cell::element_counters(
-        &world.engine.transit.network,
+        &world.exchange.transit.network,
         cell.duration,
         &cell.replaced_rates(),
     );

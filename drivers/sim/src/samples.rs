@@ -1,7 +1,7 @@
 //! Samples of senders and queues, at regular intervals.
 
 use crate::applications::Applications;
-use crate::engine::Engine;
+use crate::packet_exchange::PacketExchange;
 use narrows_cell::{state_row, trace_rows};
 use narrows_record::{QueueRow, StateRow, TraceRow};
 use narrows_traffic::Class;
@@ -34,14 +34,14 @@ impl Samples {
         &mut self,
         now: Time,
         applications: &Applications,
-        engine: &mut Engine,
+        exchange: &mut PacketExchange,
     ) -> Time {
         for flow in &applications.flows.all {
             if now < flow.start || now > flow.stop || flow.class == Class::Datagrams {
                 continue;
             }
             let senders = applications.data_senders(flow);
-            let senders = senders.filter_map(|index| engine.endpoints.get(index));
+            let senders = senders.filter_map(|index| exchange.endpoints.get(index));
             let mut snapshots = senders.filter_map(|sender| sender.machine.snapshot());
             let (number, time) = (flow.number, now.ns());
             let alone = flow.sender.is_some() || flow.opened == 1;
@@ -50,7 +50,7 @@ impl Samples {
             self.states.push(state_row(number, time, &snapshot));
             self.traces.extend(trace_rows(number, time, &snapshot));
         }
-        let network = &mut engine.transit.network;
+        let network = &mut exchange.transit.network;
         network.catch_up(now);
         for stage in network.stages() {
             if stage.element.server().is_some() {

@@ -16,10 +16,10 @@
 //!
 //! Sources of datagrams without a scheme and applications keep their times: they receive nothing.
 
-use crate::clock::Clock;
-use crate::engine::Engine;
 use crate::flow::Flows;
 use crate::packet::{EndpointId, SimPacket};
+use crate::packet_exchange::PacketExchange;
+use crate::wakeup_clock::Clock;
 use narrows_cell::{Cell, Noise};
 use narrows_net::Packet;
 use narrows_traffic::Class;
@@ -60,13 +60,13 @@ impl DelayedProcess {
     }
 
     /// Reads one batch from its socket.
-    fn read(&mut self, engine: &mut Engine, flows: &mut Flows) {
+    fn read(&mut self, exchange: &mut PacketExchange, flows: &mut Flows) {
         for _ in 0..self.noise.batch {
             let Some((at, packet)) = self.socket.pop_front() else {
                 return;
             };
             // Times never decrease; datagrams beyond a batch are seen when the next one is read.
-            if let Some(id) = engine.receive(at.max(self.latest), packet, flows)
+            if let Some(id) = exchange.receive(at.max(self.latest), packet, flows)
                 && !self.due.contains(&id)
             {
                 self.due.push(id);
@@ -129,14 +129,14 @@ impl DelayedProcesses {
 
     /// Records that an endpoint is due, if its process is delayed; returns whether it is.
     #[cold]
-    pub(crate) fn wait(&mut self, now: Time, index: usize, engine: &mut Engine) -> bool {
-        let endpoint = &engine.endpoints[index];
+    pub(crate) fn wait(&mut self, now: Time, index: usize, exchange: &mut PacketExchange) -> bool {
+        let endpoint = &exchange.endpoints[index];
         let id = EndpointId {
             index: index as u32,
             serial: endpoint.serial,
         };
         let process = endpoint.process as usize;
-        let clock = &mut engine.clock;
+        let clock = &mut exchange.clock;
         let waits = self.make_ready(now, process, WakeCause::Timer, clock, |state| {
             if !state.due.contains(&id) {
                 state.due.push(id);
@@ -173,14 +173,14 @@ impl DelayedProcesses {
     pub(crate) fn begin(
         &mut self,
         process: usize,
-        engine: &mut Engine,
+        exchange: &mut PacketExchange,
         flows: &mut Flows,
     ) -> Vec<EndpointId> {
-        engine.clock.wake_process(process, Time::FAR);
+        exchange.clock.wake_process(process, Time::FAR);
         let Some(state) = &mut self.0[process] else {
             return Vec::new();
         };
-        state.read(engine, flows);
+        state.read(exchange, flows);
         std::mem::take(&mut state.due)
     }
 
@@ -205,10 +205,10 @@ impl DelayedProcesses {
     }
 
     /// At the end of the run all arrivals count, read or not.
-    pub(crate) fn read_the_rest(&mut self, engine: &mut Engine, flows: &mut Flows) {
+    pub(crate) fn read_the_rest(&mut self, exchange: &mut PacketExchange, flows: &mut Flows) {
         for state in self.0.iter_mut().flatten() {
             while !state.socket.is_empty() {
-                state.read(engine, flows);
+                state.read(exchange, flows);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Endpoints and paths under a virtual clock.
 
 use crate::applications::Applications;
-use crate::clock::{Clock, Part};
-use crate::engine::{Engine, RunTotals};
 use crate::flow::{FlowState, Flows};
 use crate::packet::SimPacket;
+use crate::packet_exchange::{PacketExchange, RunTotals};
 use crate::samples::Samples;
 use crate::scheduling_noise::DelayedProcesses;
 use crate::transit::Transit;
+use crate::wakeup_clock::{Clock, Part};
 use narrows_cell::{Cell, CellError, Machine, RecordKind, merge_frames};
 use narrows_net::Network;
 use narrows_record::{FrameRow, Log, PacketLog};
@@ -17,7 +17,7 @@ use narrows_units::Time;
 
 /// A network with flows over it, at an instant of virtual time.
 pub struct World {
-    pub(crate) engine: Engine,
+    pub(crate) exchange: PacketExchange,
     pub(crate) applications: Applications,
     pub(crate) samples: Samples,
     processes: DelayedProcesses,
@@ -57,36 +57,36 @@ impl World {
         let processes = DelayedProcesses::new(cell);
         let clock = Clock::new(flows.len(), endpoints.len(), processes.len());
         let mut world = World {
-            engine: Engine::new(clock, endpoints, Transit::new(network, log)),
+            exchange: PacketExchange::new(clock, endpoints, Transit::new(network, log)),
             applications: Applications::new(Flows::new(flows)),
             samples: Samples::new(cell.sample),
             processes,
             duration: cell.duration,
         };
         world.start();
-        world.engine.clock.wake_sampler(Time::ZERO + cell.sample);
+        world.exchange.clock.wake_sampler(Time::ZERO + cell.sample);
         Ok(world)
     }
 
     fn start(&mut self) {
-        let engine = &mut self.engine;
+        let exchange = &mut self.exchange;
         for index in 0..self.applications.flows.all.len() {
             let flow = &self.applications.flows.all[index];
             let start = flow.start;
             match (flow.sender, flow.class) {
                 // Datagrams begin when the application does.
-                (Some(_), Class::Datagrams) => engine.clock.wake_application(index, start),
+                (Some(_), Class::Datagrams) => exchange.clock.wake_application(index, start),
                 (Some(sender), _) => {
-                    engine.identify(sender);
+                    exchange.identify(sender);
                     for endpoint in [sender as usize, sender as usize + 1] {
-                        engine.poke(start, endpoint);
+                        exchange.poke(start, endpoint);
                     }
                 }
                 // Connections that are open from the start exist from the start, but become active at the start of the
                 // flow.
                 (None, _) => {
                     self.applications
-                        .notify(start, index, TrafficEvent::Start, engine);
+                        .notify(start, index, TrafficEvent::Start, exchange);
                 }
             }
         }
@@ -94,7 +94,7 @@ impl World {
 
     /// Totals so far.
     pub fn totals(&self) -> &RunTotals {
-        &self.engine.totals
+        &self.exchange.totals
     }
 
     /// Duration of the run.
@@ -105,8 +105,8 @@ impl World {
     /// Processes all events due at or before `until`.
     pub fn run_until(&mut self, until: Time) {
         loop {
-            let (now, part) = self.engine.clock.earliest();
-            let network = self.engine.transit.network.next_wakeup();
+            let (now, part) = self.exchange.clock.earliest();
+            let network = self.exchange.transit.network.next_wakeup();
             // Timers of an instant see the arrivals of that instant.
             if network <= now {
                 if network > until {
@@ -121,9 +121,9 @@ impl World {
             let mut part = part;
             self.run_part(now, part);
             // Hosts act at an instant before the network moves any of their packets.
-            while self.engine.clock.is_fixed(part) {
-                let (at, next) = self.engine.clock.earliest();
-                if at > now || next < part || !self.engine.clock.is_fixed(next) {
+            while self.exchange.clock.is_fixed(part) {
+                let (at, next) = self.exchange.clock.earliest();
+                if at > now || next < part || !self.exchange.clock.is_fixed(next) {
                     break;
                 }
                 part = next;
@@ -135,66 +135,66 @@ impl World {
     /// Lets the part with this number act.
     #[inline]
     fn run_part(&mut self, now: Time, number: usize) {
-        let engine = &mut self.engine;
-        match engine.clock.part(number) {
+        let exchange = &mut self.exchange;
+        match exchange.clock.part(number) {
             Part::Endpoint(index) => self.wake_endpoint(now, index),
             Part::Sampler => {
-                let next = self.samples.take(now, &self.applications, engine);
-                engine.clock.wake_sampler(next);
+                let next = self.samples.take(now, &self.applications, exchange);
+                exchange.clock.wake_sampler(next);
             }
-            Part::Application(index) => self.applications.wake(now, index, engine),
+            Part::Application(index) => self.applications.wake(now, index, exchange),
             Part::Process(index) => self.run_process(now, index),
         }
     }
 
     #[inline]
     fn wake_endpoint(&mut self, now: Time, index: usize) {
-        let engine = &mut self.engine;
-        if engine.is_due(now, index)
-            && (self.processes.is_empty() || !self.processes.wait(now, index, engine))
+        let exchange = &mut self.exchange;
+        if exchange.is_due(now, index)
+            && (self.processes.is_empty() || !self.processes.wait(now, index, exchange))
         {
-            engine.act(now, index, &mut self.applications.flows);
+            exchange.act(now, index, &mut self.applications.flows);
         }
     }
 
     /// Lets an endpoint react to received packets, and its connection to completed transfers.
     #[inline]
     fn respond(&mut self, now: Time, index: usize) {
-        let engine = &mut self.engine;
-        let endpoint = &engine.endpoints[index];
+        let exchange = &mut self.exchange;
+        let endpoint = &exchange.endpoints[index];
         let (closing, connection) = (endpoint.closing, endpoint.connection);
         let complete = endpoint.rcv_nxt() >= endpoint.awaited;
-        engine.act(now, index, &mut self.applications.flows);
+        exchange.act(now, index, &mut self.applications.flows);
         if complete {
-            self.applications.on_awaited(now, index, engine);
+            self.applications.on_awaited(now, index, exchange);
         }
         if closing {
-            self.applications.retire_if_done(connection, engine);
+            self.applications.retire_if_done(connection, exchange);
         }
     }
 
     /// Lets a process read a batch, and then all its endpoints act that have work to do.
     fn run_process(&mut self, now: Time, process: usize) {
         let flows = &mut self.applications.flows;
-        let due = self.processes.begin(process, &mut self.engine, flows);
+        let due = self.processes.begin(process, &mut self.exchange, flows);
         for &id in &due {
-            if self.engine.exists(id) {
+            if self.exchange.exists(id) {
                 self.respond(now, id.index as usize);
             }
         }
         self.processes
-            .end(now, process, due, &mut self.engine.clock);
+            .end(now, process, due, &mut self.exchange.clock);
     }
 
     /// Advances the network and delivers the packets that have left it.
     #[inline]
     fn run_network(&mut self, now: Time) {
-        let mut next = self.engine.transit.advance(now);
+        let mut next = self.exchange.transit.advance(now);
         while let Some((at, packet)) = next {
-            if self.engine.transit.arrive(at, packet) {
+            if self.exchange.transit.arrive(at, packet) {
                 self.deliver(at, packet);
             }
-            next = self.engine.transit.pop();
+            next = self.exchange.transit.pop();
         }
     }
 
@@ -203,12 +203,12 @@ impl World {
     fn deliver(&mut self, at: Time, packet: SimPacket) {
         let flows = &mut self.applications.flows;
         if !self.processes.is_empty() {
-            let clock = &mut self.engine.clock;
+            let clock = &mut self.exchange.clock;
             if self.processes.deliver(at, packet, flows, clock) {
                 return;
             }
         }
-        if let Some(id) = self.engine.receive(at, packet, flows) {
+        if let Some(id) = self.exchange.receive(at, packet, flows) {
             self.respond(at, id.index as usize);
         }
     }
@@ -216,16 +216,16 @@ impl World {
     /// Ends the run and closes its log.
     pub fn finish(&mut self) {
         let flows = &mut self.applications.flows;
-        self.processes.read_the_rest(&mut self.engine, flows);
+        self.processes.read_the_rest(&mut self.exchange, flows);
         for flow in &mut flows.all {
             let Some(sender) = flow.sender else { continue };
             let (mut sent, mut arrived) = (Vec::new(), Vec::new());
-            for endpoint in &mut self.engine.endpoints[sender as usize..][..2] {
+            for endpoint in &mut self.exchange.endpoints[sender as usize..][..2] {
                 endpoint.machine.take_frames(&mut sent, &mut arrived);
             }
             flow.frames = merge_frames(flow.number, &sent, &arrived);
         }
-        self.engine.transit.finish(self.duration);
+        self.exchange.transit.finish(self.duration);
     }
 
     /// The frames of video of all flows, flow by flow, once the world is finished.
@@ -239,7 +239,7 @@ impl World {
     pub(crate) fn counters(&self, flow: &FlowState) -> ConnectionTotals {
         let mut totals = flow.past;
         for sender in self.applications.data_senders(flow) {
-            for endpoint in self.engine.endpoints.iter().skip(sender).take(2) {
+            for endpoint in self.exchange.endpoints.iter().skip(sender).take(2) {
                 endpoint.machine.count(&mut totals);
             }
         }
@@ -248,7 +248,7 @@ impl World {
 
     /// Report of the sink of a flow of datagrams.
     pub(crate) fn datagrams(&self, flow: &FlowState) -> Option<DatagramReport> {
-        match &self.engine.endpoints[flow.sender? as usize + 1].machine {
+        match &self.exchange.endpoints[flow.sender? as usize + 1].machine {
             Machine::DatagramSink(sink) => Some(sink.report()),
             _ => None,
         }

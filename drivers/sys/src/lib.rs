@@ -8,7 +8,6 @@ pub mod batched_udp;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;
-mod files;
 pub mod limits;
 pub mod mmsg;
 pub mod netlink;
@@ -23,6 +22,7 @@ pub mod socket;
 pub mod subreaper;
 pub mod tcp_info;
 pub mod userns;
+mod write_after_fork;
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::io;

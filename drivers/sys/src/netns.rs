@@ -1,8 +1,8 @@
 //! Namespaces: a private part of the kernel's network for the run, which disappears with the
 //! processes in it.
 
-use super::files::write_file;
 use super::unshare;
+use super::write_after_fork::write_file;
 use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};

@@ -1,7 +1,7 @@
 //! User namespaces: one in which the user stays the same, and children that start in prepared namespaces.
 
-use super::files::write_file;
 use super::netns::NetNs;
+use super::write_after_fork::write_file;
 use super::{privileges, unshare};
 use rustix::fs::OFlags;
 use rustix::io::{FdFlags, fcntl_setfd};

@@ -4,7 +4,7 @@
 //! captured or are not distinct, by the IP identification. Frames may contain several (UDP GSO and GRO): the first of
 //! them is recognised, and the others follow it in order.
 
-use super::rows::{Rows, in_order};
+use super::packet_rows::{Rows, in_order};
 use super::stream::headers;
 use crate::pcapng::Packet;
 

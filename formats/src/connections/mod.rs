@@ -15,9 +15,9 @@ mod clock;
 mod connection_split;
 mod datagrams;
 mod one_end;
+mod packet_rows;
 mod pairs;
 mod ranges;
-mod rows;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ pub use capture_side::Side;
 pub use clock::Clock;
 pub use connection_split::{Connection, Endpoint};
 pub use one_end::{OneEnd, one_end};
+pub use packet_rows::Rows;
 pub use pairs::{Matched, match_ends};
-pub use rows::Rows;
 
 use crate::pcapng::{Capture, Packet, Unread};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@
 //! more than once are attributed by time stamp and identification, or else by the delay of their neighbours.
 
 use super::attribution::{Index, attribute};
-use super::rows::{Rows, in_order};
+use super::packet_rows::{Rows, in_order};
 use super::stream::{Frame, base, frames, segment_bytes};
 use super::{Connection, FIN, RST, SYN, TCP, View, datagrams};
 use crate::pcapng::Packet;

@@ -13,10 +13,10 @@ from narrows.calibrate.fit import fit
 from narrows.calibrate.mapping import Map, entries_of, read_map
 from narrows.calibrate.output import Report, write
 from narrows.calibrate.paths import TraceFile, Workload
-from narrows.calibrate.reading import read
 from narrows.calibrate.search import Budget, Search
 from narrows.calibrate.simulate import EVALUATIONS, Simulator
 from narrows.calibrate.table import DELAY, LOSS, METRICS, THROUGHPUT, Table
+from narrows.calibrate.table_sources import read
 from narrows.calibrate.targets import Targets, floor_of, targets_of
 from narrows.campaign import sealing, signals
 from narrows.campaign.json_files import read_json, write_atomically

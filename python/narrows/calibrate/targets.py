@@ -126,7 +126,7 @@ class Targets:
     def mean_error(
         self, errors: Sequence[float | None], schemes: Sequence[str] | None = None
     ) -> float | None:
-        """The mean of |error| over throughput and delay; None if there is no error."""
+        """The mean of |error| over throughput and delay; None if neither has an error."""
         own = [
             abs(error)
             for target, error in zip(self.all, errors, strict=True)
@@ -166,7 +166,7 @@ def targets_of(table: Table, schemes: Sequence[str]) -> Targets:
 
 def _noise(targets: Targets) -> Floats:
     """The standard errors of means. The spread of a few runs is itself uncertain, so each value is the
-    average of its own spread and the typical one of the quantity.
+    average of its spread and the typical spread of the quantity.
     """
     spreads = [_spread(targets.of_runs(target)) for target in targets.all]
     values = []

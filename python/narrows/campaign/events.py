@@ -26,7 +26,7 @@ FORMAT = "narrows/events/1"
 Tell = Callable[..., None]
 
 
-def nobody(_event: str, **_fields: Any) -> None:
+def ignore_event(_event: str, **_fields: Any) -> None:
     """Ignores events, for campaigns without a listener."""
 
 

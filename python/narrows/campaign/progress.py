@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import TaskID
 from rich.text import Text
 
-from narrows.campaign.events import Tell, nobody
+from narrows.campaign.events import Tell, ignore_event
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import to_data
 from narrows.progress import bars
@@ -69,7 +69,7 @@ class ProgressView:
         workers: int,
         guess: float | None,
         quiet: bool = False,
-        tell: Tell = nobody,
+        tell: Tell = ignore_event,
     ) -> None:
         self.console = console
         self.tell = tell

@@ -17,7 +17,7 @@ from narrows.campaign import results as result_files
 from narrows.campaign import signals
 from narrows.campaign.bpf import check_programs
 from narrows.campaign.entries import new_versions
-from narrows.campaign.events import Tell, nobody
+from narrows.campaign.events import Tell, ignore_event
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, Sender, make_plan
@@ -188,7 +188,7 @@ def run_campaign(
     quiet: bool = False,
     reach: RemoteOptions | None = None,
     means: Means | None = None,
-    tell: Tell = nobody,
+    tell: Tell = ignore_event,
     runner: Location | None = None,
     wanted: Callable[[Cell], bool] | None = None,
 ) -> Finished:

@@ -7,7 +7,7 @@
 //! converged, and the median of their times.
 
 use super::time_scales::windows;
-use super::seconds::SECOND;
+use super::bytes_per_second::SECOND;
 use super::{Better, Measured, Metric, Scope, Subject};
 
 /// Maximum deviation of each flow from the mean of all, relative to the mean.

@@ -4,7 +4,7 @@
 //! count as a whole, by the time of arrival; packets that were dropped behind the bottleneck are not counted, because
 //! bins do not say where a packet was dropped.
 
-use super::seconds::count_second;
+use super::bytes_per_second::count_second;
 use crate::cell::{Cell, CellElement, CellFraming};
 use crate::link_passes::LinkPass;
 use crate::log::Chunk;

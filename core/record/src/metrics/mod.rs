@@ -58,10 +58,10 @@ metrics!(
     convergence,
 );
 
+mod bytes_per_second;
 mod distribution;
 mod links;
 mod rtt_samples;
-mod seconds;
 pub mod states;
 mod subject;
 mod traffic;

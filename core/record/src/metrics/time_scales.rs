@@ -3,7 +3,7 @@
 //! Windows follow each other from the last start of a flow under test, as many as fit before the first stop. All flows
 //! use the same windows, so that simultaneous throughputs are compared.
 
-use super::seconds::SECOND;
+use super::bytes_per_second::SECOND;
 use super::{Better, Measured, Metric, Scope, Subject};
 
 /// Fairness in windows of this many seconds.

@@ -1,8 +1,8 @@
 //! Packets and bytes that each flow sent, lost and delivered in the direction of its data, from packets or bins.
 
+use super::bytes_per_second::count_second;
 use super::distribution::DelayDistribution;
 use super::links::{LinkTraffic, Links};
-use super::seconds::count_second;
 use crate::cell::{Cell, table_size};
 use crate::histogram::HistogramBucket;
 use crate::log::{Chunk, NOT_ARRIVED};

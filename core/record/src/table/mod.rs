@@ -1,10 +1,10 @@
 //! Columnar files of one schema: their columns, a reader and a writer.
 
-mod panics;
+mod decoder_panics;
 mod reader;
 mod writer;
 
-pub(crate) use panics::{damage_error, guarded};
+pub(crate) use decoder_panics::{damage_error, guarded};
 pub(crate) use reader::{TableReader, whole};
 pub(crate) use writer::TableWriter;
 

@@ -1,7 +1,7 @@
 //! A parquet file being read: whole, of the right schema, in batches.
 
 use super::Column;
-use super::panics::{damage_error, guarded};
+use super::decoder_panics::{damage_error, guarded};
 use crate::RecordError;
 use crate::checksum;
 use arrow_array::{Array, RecordBatch};

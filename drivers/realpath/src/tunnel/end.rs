@@ -3,11 +3,11 @@
 
 use super::clock::TunnelClock;
 use super::engine::{Engine, EngineBuffers, EngineCounters};
-use super::files::unfinished;
 use super::logs::{self, Logs};
 use super::plan::TunnelPlan;
 use super::program_flows::ProgramFlows;
 use super::report::{self, EndStart};
+use super::unfinished_files::unfinished;
 use narrows_cell::{Cell, addressing};
 use narrows_cell::{Context, RunError};
 use narrows_netns::{HostDefaults, HostPlan, Hosts};

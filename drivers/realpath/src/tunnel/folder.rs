@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::files::unfinished;
 use super::logs::{ARRIVED, SENT, file_name};
 use super::report::{FILE, FORMAT};
+use super::unfinished_files::unfinished;
 use narrows_cell::RunError;
 use narrows_cell::judgement::ProgramTraffic;
 use narrows_tunnel::log::{LogError, LogKind, TunnelLogRow, decode};

@@ -1,6 +1,6 @@
 //! The logs of one end, written by a separate thread that runs only when the processor is otherwise idle.
 
-use super::files::unfinished;
+use super::unfinished_files::unfinished;
 use narrows_cell::{Context, RunError};
 use narrows_sys::cpu::ThreadId;
 use narrows_tunnel::log::{Columns, LogKind, TunnelLogRow};

@@ -16,7 +16,6 @@
 mod clock;
 mod end;
 mod engine;
-mod files;
 mod folder;
 mod join;
 mod logs;
@@ -24,10 +23,10 @@ mod plan;
 mod program;
 mod program_flows;
 mod report;
+mod unfinished_files;
 
 pub(crate) use clock::TunnelClock;
 pub(crate) use end::{BoundEnd, EndObserver, EndView, OBSERVER_KEYS, TunnelEnd};
-pub(crate) use files::save;
 pub(crate) use folder::EndFolder;
 pub(crate) use join::direction;
 pub use join::join;
@@ -39,6 +38,7 @@ pub use plan::{ClockShift, TunnelPlan};
 use program::ProgramObserver;
 use serde_json::Value;
 use std::os::fd::BorrowedFd;
+pub(crate) use unfinished_files::save;
 
 /// Context of an end: its signals, its parent, and the receiver of its events.
 pub struct TunnelContext<'a> {

@@ -1,8 +1,8 @@
 //! Reports of one end: events while it runs, and `tunnel.json` at the end.
 
 use super::engine::{Engine, EngineCounters};
-use super::files::{save, unfinished};
 use super::plan::TunnelPlan;
+use super::unfinished_files::{save, unfinished};
 use narrows_cell::{Context, RunError};
 use narrows_netns::WireCounters;
 use narrows_netns::host_info;

@@ -4,11 +4,11 @@
 //! direction of a connection, or a whole flow without connections (real-time schemes, datagrams). Pairs without
 //! connections exist from the start.
 
-use crate::clock::Clock;
-use crate::endpoint::SimEndpoint;
+use crate::endpoint_state::SimEndpoint;
 use crate::flow::Flows;
 use crate::packet::{EndpointId, SimPacket};
 use crate::transit::Transit;
+use crate::wakeup_clock::Clock;
 use narrows_cell::Machine;
 use narrows_net::Packet;
 use narrows_transport::{Body, Endpoint, Outgoing, Sender};
@@ -24,7 +24,7 @@ pub struct RunTotals {
     pub data_delivered: u64,
 }
 
-pub(crate) struct Engine {
+pub(crate) struct PacketExchange {
     pub(crate) clock: Clock,
     /// Pairs of senders and receivers; slots of ended ones are reused.
     pub(crate) endpoints: Vec<SimEndpoint>,
@@ -36,9 +36,9 @@ pub(crate) struct Engine {
     body: Body,
 }
 
-impl Engine {
+impl PacketExchange {
     pub(crate) fn new(clock: Clock, endpoints: Vec<SimEndpoint>, transit: Transit) -> Self {
-        Engine {
+        PacketExchange {
             clock,
             endpoints,
             transit,
@@ -155,7 +155,7 @@ impl Engine {
         free.unwrap_or(self.endpoints.len() as u32)
     }
 
-    /// Adds a pair, at the index that [`Engine::next_pair`] has returned.
+    /// Adds a pair, at the index that [`PacketExchange::next_pair`] has returned.
     pub(crate) fn add_pair(&mut self, pair: [SimEndpoint; 2]) -> u32 {
         let index = self.next_pair();
         if self.free_pairs.pop().is_some() {
