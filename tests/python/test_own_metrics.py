@@ -113,7 +113,7 @@ def test_a_file_is_shown_in_every_table(folder: Path, file: Path) -> None:
         "query", "select run, seen_packets from results where flow = 2", folder, "--metrics", file
     )
     assert asked.exit_code == 0 and "seen_packets" in asked.output
-    # The records and results are unchanged: nobody has requested to write them.
+    # The records and results are unchanged, since no command has asked to write them.
     assert "seen_packets" not in (folder / "results.json").read_text()
 
 

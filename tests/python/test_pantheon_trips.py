@@ -369,7 +369,7 @@ def test_an_import_needs_neither_figures_nor_scenarios(data: Path, tmp_path: Pat
 
 
 def test_an_export_writes_into_its_folder_only(data: Path, tmp_path: Path) -> None:
-    """Whatever a campaign contains, names of schemes become names of files in the one folder."""
+    """Names of schemes become names of files in the same folder, for any content of a campaign."""
     done = import_folder(read_source(data), tmp_path / "in")
     done.folder.change(done.folder.cells[0].id, scheme="pantheon:../../elsewhere")
     export_campaign(done.folder, tmp_path / "out", lambda _: None)

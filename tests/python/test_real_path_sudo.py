@@ -82,7 +82,7 @@ def sudo(programs: Path) -> None:
 
 
 def check(pair: Hosts, words: tuple[str, ...]) -> None:
-    """Skips the test if nobody can become root, or if only root may run our Python."""
+    """Skips the test if the user cannot become root, or if only root may run our Python."""
     tried = processes.run([*pair.here.enter, *words, "sudo", "-n", "id", "-u"])
     if tried.stdout.strip() != "0":
         pytest.skip(f"programs cannot give rights here: {tried.stderr.strip()[-200:]}")

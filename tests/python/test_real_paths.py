@@ -456,7 +456,7 @@ def test_invalid_cells_are_not_tried_again(tmp_path: Path) -> None:
     plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "input", "no such model", 3)]})
     Executor(made, plane, Quiet()).run(cells)
     assert plane.order.count("cubic-r1") == 1
-    # Before any cell has worked, the user is told at once about missing files.
+    # Until a cell has worked, missing files are reported immediately.
     made, cells = campaign(tmp_path / "other")
     plane = FakePlane(tmp_path, 5, {"cubic-r1": [CellOutcome("failed", "unavailable", "no namespaces", 4)]})
     with pytest.raises(UnavailableError, match="no namespaces"):

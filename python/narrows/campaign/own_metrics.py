@@ -145,7 +145,7 @@ def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:
     """Reads the metrics of these files and of the configuration folder.
 
     Raises `DataError` for a named file that can't be used; an unusable file of the configuration folder
-    yields only a sentence, since nobody asked for it now.
+    yields only a sentence, since the user has not asked for it now.
     """
     try:
         paths = sorted(folder().glob("*.py"))

@@ -365,7 +365,7 @@ def _known_schemes(side: Side) -> list[str]:
 
 def _split_pair(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:
     """The two schemes of a pair. Labels may contain the separator, so the text is split where both parts are
-    schemes; at the first separator if there is no such place, so that the unknown name is reported.
+    schemes, or at the first separator if no split fits, so that the unknown name is reported.
     """
     if not isinstance(pair, str):
         return pair

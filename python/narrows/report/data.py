@@ -112,7 +112,7 @@ class Run(_Keeper):
 
     @cached_property
     def settings(self) -> Cell:
-        """The cell that was run; an empty one if there is no record."""
+        """The cell that was run; an empty cell without a record."""
         try:
             return read_cell((self.record and self.record.cell) or (self.entry and self.entry.input) or {})
         except DamagedError as error:

@@ -167,7 +167,7 @@ def resolve(
         report=report,
         timeline=timeline,
         measure=measure,
-        # What is at its default is the same object, and not written.
+        # Values at their defaults are the same object, and not written.
         transfers=ALL_TRANSFERS if transfers == ALL_TRANSFERS else transfers,
         expect=expect,
         real_path=between,

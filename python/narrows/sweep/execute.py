@@ -241,7 +241,7 @@ class SweepRun:
 
 def _is_narrow(values: list[float | None], within: float) -> bool:
     """True if half the 95 % interval of the median is at most this share of the median, or all runs are
-    equal; also if there is no value, which more runs would not change.
+    equal; also without a value, which more runs would not change.
     """
     amounts = [value for value in values if value is not None]
     if not amounts:

@@ -41,7 +41,7 @@ class Report:
     unit: str
     better: str | None
     combine: str
-    #: How the values of all flows are combined; `None` if there is no total.
+    #: How the values of all flows are combined; `None` without a total.
     flows: str | None
     what: str
 
