@@ -1,12 +1,12 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim ns3 schemes networks logs emulator endpoints
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim ns3 schemes gym networks logs emulator endpoints
 //! programs tunnel`.
 
 use narrows_bench::{
-    emulator, logs, machine, networks, other_simulators, peak_memory_mb, programs, repeat, schemes,
-    tunnel,
+    emulator, gym, logs, machine, networks, other_simulators, peak_memory_mb, programs, repeat,
+    schemes, tunnel,
 };
 use narrows_tests::Dumbbell;
 
@@ -39,6 +39,9 @@ fn main() {
     }
     if section("schemes") {
         schemes::table(RUNS);
+    }
+    if section("gym") {
+        gym::table(RUNS);
     }
     if section("networks") {
         networks::table(RUNS);

@@ -1,6 +1,7 @@
 //! Measuring and printing: repeated runs, their spread, and the machine they ran on.
 
 pub mod emulator;
+pub mod gym;
 pub mod logs;
 pub mod networks;
 pub mod other_simulators;

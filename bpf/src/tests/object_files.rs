@@ -105,13 +105,14 @@ fn no_file_brings_the_reader_down() {
     std::thread::scope(|scope| {
         for first in 0..threads {
             scope.spawn(move || {
+                let mut changed = bytes.to_vec();
                 for at in (first..bytes.len()).step_by(threads) {
                     let _ = Object::parse(&bytes[..at]);
-                    let mut changed = bytes.to_vec();
                     for value in [0, 0x7f, 0xff] {
                         changed[at] = value;
                         let _ = Object::parse(&changed);
                     }
+                    changed[at] = bytes[at];
                 }
             });
         }

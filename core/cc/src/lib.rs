@@ -22,6 +22,7 @@ pub use events::{
 };
 
 use narrows_units::{Bytes, Files, ParamError, ParamSpec, Params, Rate, Stream, Time};
+use parts::actions::ActionSpace;
 
 /// Window and rate that a scheme allows. At least one of them is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +125,37 @@ pub trait CongestionControl: Send {
     fn holds_back(&self) -> bool {
         false
     }
+
+    /// True if the caller makes the decisions, because the scheme can't or was asked not to.
+    fn needs_caller(&self) -> bool {
+        false
+    }
+
+    /// Leaves all decisions from now on to the caller; returns false if the scheme makes none that can be left.
+    ///
+    /// After an event with which a decision is due, [`observation`](CongestionControl::observation) returns its inputs
+    /// until [`take_action`](CongestionControl::take_action) is called. The allowance is unchanged until then.
+    fn decide_outside(&mut self) -> bool {
+        false
+    }
+
+    /// The inputs of the decision that is due; `None` unless one is, and was left to the caller.
+    fn observation(&self) -> Option<&[f32]> {
+        None
+    }
+
+    /// The decision of the caller, for schemes with a choice the number of the action. Ignored unless one is due.
+    fn take_action(&mut self, _action: &[f32]) {}
+
+    /// The actions of its policy, one entry for each number of an action; empty if it makes no decisions.
+    fn action_space(&self) -> Vec<ActionSpace> {
+        Vec::new()
+    }
+
+    /// Appends to `action` the action that the scheme would itself take for `inputs` at a decision, in the form of
+    /// [`take_action`](CongestionControl::take_action), and updates the memory of its policy, nothing else. Appends nothing
+    /// if it makes no decisions, leaves them to the caller, or takes another number of inputs.
+    fn choose_action(&mut self, _inputs: &[f32], _action: &mut Vec<f32>) {}
 
     /// Values for plots and audits.
     fn trace(&self, _fields: &mut Fields) {}

@@ -1,5 +1,6 @@
 //! Components shared by several schemes.
 
+pub mod actions;
 pub mod bbr;
 mod coarse_clock;
 mod congestion_window;
@@ -16,12 +17,17 @@ mod loss_based;
 mod lstm;
 pub mod model_file;
 pub mod monitor_interval;
+mod network;
+pub mod network_arithmetic;
 pub mod neural_policy;
+pub mod observations;
+mod policy;
 pub mod probe_intervals;
 mod rtt_rounds;
 pub mod rule_table;
 mod spline;
 mod step_clock;
+pub mod step_rules;
 mod windowed_min;
 
 pub use coarse_clock::CoarseClock;
@@ -34,6 +40,8 @@ pub use limited_slow_start::LimitedSlowStart;
 pub use liveness_timer::LivenessTimer;
 pub use loss_based::{CongestionEvent, LossBased, ReductionCause, WindowRules};
 pub use lstm::Lstm;
+pub use network::{LayerKind, Network};
+pub use policy::Policy;
 #[cfg(test)]
 pub(crate) use rtt_rounds::play_round;
 pub use rtt_rounds::{RttRound, RttRounds};

@@ -71,6 +71,8 @@ schemes! {
     remy,
     indigo,
     muses,
+    aurora,
+    policy,
     // For teaching.
     exp,
     // For measuring paths.
@@ -86,7 +88,11 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
 /// paragraphs separated by empty lines.
 pub fn page(name: &str) -> Option<String> {
     let index = ALL.iter().position(|scheme| scheme.name == name)?;
-    Some(header(FILES[index]))
+    let page = header(FILES[index]);
+    if name == policy::SCHEME.name {
+        return Some(format!("{page}\n\n{}", policy::describe_parts()));
+    }
+    Some(page)
 }
 
 /// The comment at the head of a Rust file, as Markdown.
@@ -96,6 +102,19 @@ pub fn header(source: &str) -> String {
         .map(|line| line.strip_prefix(' ').unwrap_or(line))
         .collect();
     lines.join("\n")
+}
+
+/// Checks that a flow that runs `scheme` makes its decisions itself.
+///
+/// # Errors
+/// If it does not.
+pub fn expect_own_decisions(scheme: &dyn CongestionControl) -> Result<(), ParamError> {
+    if scheme.needs_caller() {
+        return Err(ParamError::Conflict(
+            "policy needs a model, such as {policy: mine.safetensors}, unless a program makes its decisions".into(),
+        ));
+    }
+    Ok(())
 }
 
 /// Builds `scheme` with checked parameters.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod bbr_profiles;
 mod decisions;
+pub mod event_log;
 mod examples;
 mod history;
 #[cfg(test)]
@@ -14,7 +15,7 @@ pub use model_writer::ModelWriter;
 
 use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, Setup};
 use history::{Decisions, History};
-use narrows_units::{Bytes, ParamSpec, Span, Stream, Time};
+use narrows_units::{Bytes, ParamSpec, Params, Span, Stream, Time};
 
 /// Packet payload in tests.
 pub const MSS: u64 = 1000;
@@ -135,12 +136,69 @@ pub fn windows(script: &mut Script, rounds: usize) -> Vec<f64> {
 }
 
 /// Passes `steps` random but legal events to a scheme with default parameters and checks that it never panics, never
-/// stalls, never grows without bound, sets at least one limit, and is deterministic.
+/// stalls, never grows without bound, sets at least one limit, and is deterministic, whether it decides itself or leaves
+/// its decisions to the caller.
 ///
 /// # Panics
 /// If the scheme violates the contract of [`CongestionControl`].
 pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
     try_out(scheme, Decisions::by_chance(seed), seed, steps);
+    try_actions(scheme, seed, steps);
+}
+
+/// Passes random events to a scheme whose decisions the caller makes, and random actions, odd ones among them.
+fn try_actions(scheme: &Scheme, seed: u64, steps: u32) {
+    try_actions_with(scheme, &example_params(scheme), seed, steps);
+}
+
+/// The same with parameters other than the usual ones.
+pub(crate) fn try_actions_with(scheme: &Scheme, params: &Params, seed: u64, steps: u32) {
+    const ODD: [&[f32]; 6] = [
+        &[],
+        &[f32::NAN],
+        &[f32::INFINITY; 3],
+        &[-1e30; 3],
+        &[f32::NAN; 3],
+        &[0.0; 9],
+    ];
+    let mut built = (scheme.build)(params, example_setup()).expect("the parameters build");
+    if !built.decide_outside() {
+        assert!(built.observation().is_none(), "{}", scheme.name);
+        return;
+    }
+    let mut history = History::new(Decisions::by_chance(seed));
+    let mut stream = Stream::new(seed, "actions");
+    let mut decisions = 0;
+    for step in 0..steps {
+        let before = built.allowance();
+        let event = history.next(before.cwnd.map_or(100 * MSS, Bytes::get));
+        event.play(&mut *built);
+        if built.observation().is_none()
+            && built.next_timer().is_some_and(|timer| timer <= history.now)
+        {
+            built.on_timer(history.now);
+        }
+        let Some(observation) = built.observation() else {
+            continue;
+        };
+        assert!(
+            observation.iter().all(|input| input.is_finite()),
+            "{}: {observation:?} at step {step}",
+            scheme.name
+        );
+        decisions += 1;
+        let odd = ODD[stream.below(ODD.len() as u64) as usize];
+        let usual: [f32; 3] = std::array::from_fn(|_| (4.0 * stream.uniform()) as f32);
+        built.take_action(if stream.chance(0.1) { odd } else { &usual });
+        let after = built.allowance();
+        let cwnd = after.cwnd.map_or(MSS, Bytes::get);
+        assert!(cwnd >= MSS, "{}: window {cwnd} at step {step}", scheme.name);
+    }
+    assert!(
+        steps < 1_000 || decisions > 0,
+        "{} never decides",
+        scheme.name
+    );
 }
 
 /// Entry for fuzzers: the first byte chooses a scheme of the registry, the others determine the events.
@@ -164,8 +222,8 @@ pub fn fuzz_models(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
     };
-    let readers =
-        ["remy", "indigo", "muses"].map(|name| crate::schemes::find(name).expect("a scheme"));
+    let readers = ["remy", "indigo", "muses", "aurora", "policy"]
+        .map(|name| crate::schemes::find(name).expect("a scheme"));
     let scheme = readers[usize::from(first / 2) % readers.len()];
     let file = example_file(scheme.name);
     let content = if first % 2 == 1 {
@@ -193,8 +251,13 @@ pub fn fuzz_models(data: &[u8]) {
             // For any numbers, decisions are made, and sending is always possible.
             let mut history = History::new(Decisions::by_chance(1));
             for _ in 0..300 {
-                let cwnd = built.allowance().cwnd.map_or(0, Bytes::get);
-                assert!(cwnd >= MSS, "{}: window {cwnd}", scheme.name);
+                let allowed = built.allowance();
+                let may_send = match (allowed.cwnd, allowed.pacing) {
+                    (Some(cwnd), _) => cwnd.get() >= MSS,
+                    (None, rate) => rate.is_some_and(|rate| rate.bps() > 0),
+                };
+                assert!(may_send, "{}: {allowed:?}", scheme.name);
+                let cwnd = allowed.cwnd.map_or(100 * MSS, Bytes::get);
                 history.next(cwnd).play(&mut *built);
             }
         }
@@ -252,7 +315,7 @@ fn try_out(scheme: &Scheme, decisions: Decisions<'_>, seed: u64, steps: u32) {
                 // acknowledgement each 50 ms, and RTTs up to those of interplanetary paths.
                 "westwood" => 10_000 * MSS,
                 "remy" => 1_000_001 * MSS,
-                "indigo" => 100_000 * MSS,
+                "indigo" | "policy" => 100_000 * MSS,
                 "muses" => 12_500 * MSS,
                 _ => 0,
             };

@@ -32,7 +32,7 @@ pub use message::{Ack, Arrival, Body, Data, Header, Media, Outgoing};
 pub use range_set::{Range, RangeSet};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use rtt::{RtoRule, RttEstimator};
-pub use sender::{Sender, SenderCounters, SenderSnapshot};
+pub use sender::{Sender, SenderCounters, SenderProgress, SenderSnapshot};
 
 use narrows_units::{Ecn, Time};
 

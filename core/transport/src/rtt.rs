@@ -29,6 +29,8 @@ pub struct RttEstimator {
     mdev_max_ns: u64,
     rttvar_term_ns: u64,
     samples: u64,
+    /// Sum of all samples.
+    sum: Span,
     /// The timeout without back-off. It is read for each packet, and changes only with samples.
     rto: Span,
 }
@@ -50,6 +52,7 @@ impl RttEstimator {
             mdev_max_ns: 0,
             rttvar_term_ns: 0,
             samples: 0,
+            sum: Span::ZERO,
             rto: Self::INITIAL_RTO,
         }
     }
@@ -59,6 +62,7 @@ impl RttEstimator {
         self.latest = rtt;
         self.min = self.min.min(rtt);
         self.samples += 1;
+        self.sum += rtt;
         match self.rule {
             RtoRule::Rfc6298 => self.sample_rfc(rtt.ns()),
             RtoRule::Linux => self.sample_linux(rtt.ns(), round_start),
@@ -108,6 +112,12 @@ impl RttEstimator {
             }
             self.mdev_max_ns = floor;
         }
+    }
+
+    /// Number and sum of all samples.
+    #[inline]
+    pub const fn totals(&self) -> (u64, Span) {
+        (self.samples, self.sum)
     }
 
     /// True if a sample has been taken.

@@ -9,7 +9,7 @@ mod tests;
 mod timer;
 mod transmit;
 
-pub use stats::{SenderCounters, SenderSnapshot};
+pub use stats::{SenderCounters, SenderProgress, SenderSnapshot};
 
 use crate::config::PacingChoice;
 use crate::delivery_rate::RateEstimator;
@@ -92,6 +92,8 @@ pub struct Sender {
     /// End of the data that the application has written (Linux: write_seq), in stream bytes.
     write_seq: u64,
     stopped: bool,
+    /// The scheme's decisions are made by the caller.
+    decided_outside: bool,
     /// Payload bytes in flight.
     in_flight: u64,
     retransmit_queue: BinaryHeap<Reverse<Retransmission>>,
@@ -208,6 +210,7 @@ impl Sender {
             snd_nxt: 0,
             write_seq: u64::MAX,
             stopped: false,
+            decided_outside: false,
             in_flight: 0,
             retransmit_queue: BinaryHeap::new(),
             rtt: RttEstimator::new(config.rto_rule, config.min_rto, Config::MAX_RTO),
@@ -267,6 +270,41 @@ impl Sender {
     /// Stops the flow: nothing more is sent, not even retransmissions.
     pub fn stop(&mut self) {
         self.stopped = true;
+    }
+
+    /// Leaves the decisions of the scheme to the caller; returns false if it makes none that can be left.
+    pub fn decide_outside(&mut self) -> bool {
+        self.decided_outside = self.scheme.decide_outside();
+        self.decided_outside
+    }
+
+    /// True if the caller makes the decisions of the scheme.
+    pub fn is_decided_outside(&self) -> bool {
+        self.decided_outside
+    }
+
+    /// Checks that the scheme makes its decisions itself.
+    ///
+    /// # Errors
+    /// If its caller has to.
+    pub fn expect_own_decisions(&self) -> Result<(), ParamError> {
+        narrows_cc::schemes::expect_own_decisions(&*self.scheme)
+    }
+
+    /// The inputs of the decision for which the scheme waits, if it does. Until [`Sender::take_action`] nothing is sent.
+    #[inline]
+    pub fn observation(&self) -> Option<&[f32]> {
+        if self.decided_outside {
+            self.scheme.observation()
+        } else {
+            None
+        }
+    }
+
+    /// Passes the caller's decision to the scheme.
+    pub fn take_action(&mut self, action: &[f32]) {
+        self.scheme.take_action(action);
+        self.read_allowance();
     }
 
     /// True if every byte that the application has written is acknowledged.
@@ -372,6 +410,9 @@ impl Endpoint for Sender {
             return None;
         }
         self.run_timers(now);
+        if self.observation().is_some() {
+            return None;
+        }
         if self.tlp_due {
             return self.transmit_tail_loss_probe(now);
         }

@@ -7,14 +7,15 @@ use narrows_units::{Bytes, Files, Params, Stream, Time};
 use serde_json::{Map, Value};
 
 /// Builds the scheme `name` with `params` (base units) once; `files` contains the files that they
-/// name.
+/// name. With `decided_outside` the caller will make its decisions.
 ///
 /// # Errors
-/// An unknown scheme, rejected parameters, or a model that cannot be used.
+/// An unknown scheme, rejected parameters, a model that cannot be used, or decisions that nothing makes.
 pub fn check_scheme(
     name: &str,
     params: &Map<String, Value>,
     files: &Files,
+    decided_outside: bool,
 ) -> Result<(), CellError> {
     let Some(scheme) = schemes::find(name) else {
         return Err(CellError::Conflict(format!(
@@ -35,9 +36,11 @@ pub fn check_scheme(
         error,
     };
     let params = Params::from_json(scheme.params, params).map_err(refused)?;
-    schemes::build(scheme, &params, setup)
-        .map(|_| ())
-        .map_err(refused)
+    let built = schemes::build(scheme, &params, setup).map_err(refused)?;
+    if decided_outside {
+        return Ok(());
+    }
+    schemes::expect_own_decisions(&*built).map_err(refused)
 }
 
 #[cfg(test)]
@@ -51,13 +54,32 @@ mod tests {
         let file = example_file("indigo");
         let params = json!({"model": {"name": file.name, "sha256": file.sha256}});
         let params = params.as_object().unwrap();
-        assert_eq!(check_scheme("indigo", params, &example_files()), Ok(()));
-        let problem =
-            |name, files: &Files| check_scheme(name, params, files).unwrap_err().to_string();
+        assert_eq!(
+            check_scheme("indigo", params, &example_files(), false),
+            Ok(())
+        );
+        let problem = |name, files: &Files| {
+            check_scheme(name, params, files, false)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(problem("remy", &example_files()).contains("kind indigo"));
         assert!(problem("indigo", &Files::default()).contains("not at hand"));
         assert!(problem("nothing", &Files::default()).contains("does not exist"));
-        let none = check_scheme("muses", &Map::new(), &Files::default()).unwrap_err();
+        let design = json!({"observation": "raw", "step": "time", "action": "rate"});
+        let design = design.as_object().unwrap();
+        assert_eq!(
+            check_scheme("policy", design, &Files::default(), true),
+            Ok(())
+        );
+        let caller = check_scheme("policy", design, &Files::default(), false);
+        assert!(
+            caller
+                .unwrap_err()
+                .to_string()
+                .contains("policy needs a model")
+        );
+        let none = check_scheme("muses", &Map::new(), &Files::default(), false).unwrap_err();
         assert!(none.to_string().contains("'model' is missing"));
     }
 }

@@ -3,8 +3,8 @@
 //! No file is written and no process is started, so that a short cell costs little more than its packets. The rows are
 //! those that [`crate::run`] writes, and the same code evaluates them, so that the numbers are the same.
 
-use crate::World;
 use crate::run::describe;
+use crate::{Decide, World};
 use narrows_cell::{Cell, RecordRows};
 use narrows_record::{Chunk, Log, Reason, Record, Verdict, metrics};
 use narrows_units::{Span, Time};
@@ -24,6 +24,14 @@ pub struct Limits<'a> {
     pub memory: u64,
     /// Returns true when it has to stop; called by the simulating thread, about fifty times per second.
     pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Limits<'_> {
+    /// No bounds.
+    pub const UNLIMITED: Limits<'static> = Limits {
+        memory: u64::MAX,
+        stop: &|| false,
+    };
 }
 
 /// The results of a cell.
@@ -81,11 +89,30 @@ impl CellFailure {
 /// # Errors
 /// See [`CellFailure`].
 pub fn summarise(cell: &Cell, limits: &Limits<'_>) -> Result<Summary, CellFailure> {
+    summarise_by(cell, || run_to_record(cell, limits))
+}
+
+/// As [`summarise`]; `decide` makes the decisions, see [`World::run_deciding`].
+///
+/// # Errors
+/// See [`CellFailure`].
+pub fn summarise_deciding(
+    cell: &Cell,
+    limits: &Limits<'_>,
+    decide: &mut Decide<'_>,
+) -> Result<Summary, CellFailure> {
+    summarise_by(cell, || run_to_record_deciding(cell, limits, decide))
+}
+
+fn summarise_by(
+    cell: &Cell,
+    run: impl FnOnce() -> Result<Record, CellFailure>,
+) -> Result<Summary, CellFailure> {
     if let Some(why) = cell.unbounded() {
         return Err(CellFailure::Input(why));
     }
     let work = || -> Result<Summary, CellFailure> {
-        let record = run_to_record(cell, limits)?;
+        let record = run()?;
         let internal =
             |error: narrows_record::RecordError| CellFailure::Internal(error.to_string());
         Ok(Summary {
@@ -109,13 +136,39 @@ pub fn summarise(cell: &Cell, limits: &Limits<'_>) -> Result<Summary, CellFailur
 /// # Errors
 /// See [`CellFailure`].
 pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFailure> {
-    let mut world = World::new(cell).map_err(|error| CellFailure::Input(error.to_string()))?;
+    let world = World::new(cell).map_err(|error| CellFailure::Input(error.to_string()))?;
+    record(cell, limits, world, World::run_until)
+}
+
+/// As [`run_to_record`]; `decide` makes the decisions, see [`World::run_deciding`].
+///
+/// # Errors
+/// See [`CellFailure`].
+pub fn run_to_record_deciding(
+    cell: &Cell,
+    limits: &Limits<'_>,
+    decide: &mut Decide<'_>,
+) -> Result<Record, CellFailure> {
+    let world = World::with_decisions_outside(cell)
+        .map_err(|error| CellFailure::Input(error.to_string()))?;
+    record(cell, limits, world, |world, until| {
+        world.run_deciding(until, decide);
+    })
+}
+
+/// Simulates `world`, that of `cell`, to its end; `advance` processes its events up to a time.
+fn record(
+    cell: &Cell,
+    limits: &Limits<'_>,
+    mut world: World,
+    mut advance: impl FnMut(&mut World, Time),
+) -> Result<Record, CellFailure> {
     let mut chunks = Vec::new();
     let (mut now, mut step) = (Time::ZERO, SHORTEST);
     let mut entered = 0;
     while now < cell.duration {
         now = (now + step).min(cell.duration);
-        world.run_until(now);
+        advance(&mut world, now);
         take_chunks(&mut world, &mut chunks);
         if (limits.stop)() {
             return Err(CellFailure::Interrupted);
@@ -155,7 +208,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
     };
     let bins = match &world.exchange.transit.log {
         Log::Bins(log) => Some(log),
-        Log::Packets(_) => None,
+        Log::Packets(_) | Log::Nothing(_) => None,
     };
     rows.complete(cell, bins, describe(cell, &world))
         .map_err(|error| CellFailure::Internal(error.to_string()))
@@ -178,7 +231,7 @@ const SAMPLE: u64 = 250;
 fn memory_bytes(world: &World) -> u64 {
     let left = match &world.exchange.transit.log {
         Log::Packets(log) => log.entered(),
-        Log::Bins(_) => 0,
+        Log::Bins(_) | Log::Nothing(_) => 0,
     };
     let stages = world.exchange.transit.network.stages();
     let held: u64 = stages

@@ -40,6 +40,8 @@ pub(crate) struct FlowState {
     configs: [Config; 2],
     seed: u64,
     files: Files,
+    /// Decisions of the scheme are left to the caller where they can be.
+    pub(crate) decided_outside: bool,
     /// Index of the sender of a flow without connections.
     pub(crate) sender: Option<u32>,
     /// Open connections: number given by the application, index in the world.
@@ -90,6 +92,7 @@ impl FlowState {
             configs: [flow.client(), flow.server()].map(|from| cell.transport(flow, from)),
             seed: cell.seed,
             files: cell.files.clone(),
+            decided_outside: false,
             sender: None,
             connections: BTreeMap::new(),
             opened: 0,
@@ -98,6 +101,25 @@ impl FlowState {
             past: ConnectionTotals::default(),
             frames: (Vec::new(), 0),
         })
+    }
+
+    /// Leaves the decisions of its scheme to the caller, or checks that the scheme makes them.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub(crate) fn set_decided_outside(&mut self, decided_outside: bool) -> Result<(), CellError> {
+        self.decided_outside = decided_outside;
+        match &self.scheme {
+            Some((scheme, params)) if !decided_outside && scheme.name == "policy" => {
+                let at = format!("flow {} ({})", self.number, scheme.name);
+                let random = Stream::new(self.seed, "check");
+                let config = self.configs[0].clone();
+                Sender::new(config, scheme, params, self.start, random, &self.files)
+                    .and_then(|sender| sender.expect_own_decisions())
+                    .map_err(|error| CellError::Params { at, error })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The direction in which packets on `route` travel.
@@ -165,6 +187,9 @@ impl FlowState {
                 at: format!("flow {} ({})", self.number, scheme.name),
                 error,
             })?;
+        if self.decided_outside {
+            sender.decide_outside();
+        }
         sender.set_write_seq(0);
         let machines = [
             Machine::Sender(sender),

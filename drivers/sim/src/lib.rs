@@ -13,10 +13,12 @@
 
 mod applications;
 mod batch;
+mod decisions;
 mod endpoint_state;
 mod flow;
 mod packet;
 mod packet_exchange;
+pub mod parallel;
 mod payloads;
 mod run;
 mod samples;
@@ -27,7 +29,11 @@ mod transit;
 mod wakeup_clock;
 mod world;
 
-pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};
+pub use batch::{
+    CellFailure, Limits, Summary, run_to_record, run_to_record_deciding, summarise,
+    summarise_deciding,
+};
+pub use decisions::{Decide, Decision};
 pub use narrows_units::Wakeups;
 pub use packet_exchange::RunTotals;
 pub use run::{SimError, run, run_in_memory};

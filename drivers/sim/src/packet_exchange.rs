@@ -134,6 +134,16 @@ impl PacketExchange {
         }
     }
 
+    /// True if the scheme of an endpoint waits for a decision of the caller.
+    #[inline]
+    pub(crate) fn awaits_decision(&self, index: usize) -> bool {
+        let endpoint = &self.endpoints[index];
+        match &endpoint.machine {
+            Machine::Sender(sender) => !endpoint.stopped && sender.observation().is_some(),
+            _ => false,
+        }
+    }
+
     /// Moves the end of a sender's stream as `end` specifies, and lets it react.
     pub(crate) fn write(&mut self, now: Time, sender: u32, end: impl FnOnce(&Sender) -> u64) {
         if let Machine::Sender(sender) = &mut self.endpoints[sender as usize].machine {

@@ -41,7 +41,7 @@ pub fn run(
     let folder = RecordFolder::create(out)?;
     let mut packets = match world.exchange.transit.log {
         Log::Packets(_) => Some(folder.packets()?),
-        Log::Bins(_) => None,
+        Log::Bins(_) | Log::Nothing(_) => None,
     };
     let mut samples = folder.samples()?;
     let mut now = Time::ZERO;

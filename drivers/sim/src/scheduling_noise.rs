@@ -39,6 +39,9 @@ pub(crate) struct DelayedProcess {
     socket: VecDeque<(Time, SimPacket)>,
     /// Endpoints that are due and, while it runs, those with arrivals.
     due: Vec<EndpointId>,
+    /// While it runs: datagrams that it may still read, and endpoints that have acted.
+    left: usize,
+    acted: usize,
     /// When it last ran.
     latest: Time,
 }
@@ -59,19 +62,21 @@ impl DelayedProcess {
         }
     }
 
-    /// Reads one batch from its socket.
-    fn read(&mut self, exchange: &mut PacketExchange, flows: &mut Flows) {
-        for _ in 0..self.noise.batch {
-            let Some((at, packet)) = self.socket.pop_front() else {
-                return;
-            };
+    /// Reads a datagram from its socket, and returns the endpoint to which it belongs, if that still exists; `None` also
+    /// at the end of the batch.
+    fn read(&mut self, exchange: &mut PacketExchange, flows: &mut Flows) -> Option<EndpointId> {
+        while self.left > 0 {
+            self.left -= 1;
+            let (at, packet) = self.socket.pop_front()?;
             // Times never decrease; datagrams beyond a batch are seen when the next one is read.
-            if let Some(id) = exchange.receive(at.max(self.latest), packet, flows)
-                && !self.due.contains(&id)
-            {
-                self.due.push(id);
+            if let Some(id) = exchange.receive(at.max(self.latest), packet, flows) {
+                if !self.due.contains(&id) {
+                    self.due.push(id);
+                }
+                return Some(id);
             }
         }
+        None
     }
 }
 
@@ -87,6 +92,8 @@ impl DelayedProcesses {
                 ready: false,
                 socket: VecDeque::new(),
                 due: Vec::new(),
+                left: 0,
+                acted: 0,
                 latest: Time::ZERO,
             })
         };
@@ -169,34 +176,44 @@ impl DelayedProcesses {
         true
     }
 
-    /// Lets a process read a batch; returns the endpoints that have work to do.
-    pub(crate) fn begin(
+    /// Begins the turn of a process.
+    pub(crate) fn begin(&mut self, process: usize, clock: &mut Clock) {
+        clock.wake_process(process, Time::FAR);
+        if let Some(state) = &mut self.0[process] {
+            state.left = state.noise.batch;
+            state.acted = 0;
+        }
+    }
+
+    /// Lets a process read a datagram, and returns the endpoint to which it belongs; `None` at the end of the batch.
+    pub(crate) fn read_packet(
         &mut self,
         process: usize,
         exchange: &mut PacketExchange,
         flows: &mut Flows,
-    ) -> Vec<EndpointId> {
-        exchange.clock.wake_process(process, Time::FAR);
-        let Some(state) = &mut self.0[process] else {
-            return Vec::new();
-        };
-        state.read(exchange, flows);
-        std::mem::take(&mut state.due)
+    ) -> Option<EndpointId> {
+        self.0[process].as_mut()?.read(exchange, flows)
     }
 
-    /// Ends the turn of a process, whose endpoints `due` have acted.
-    pub(crate) fn end(
-        &mut self,
-        now: Time,
-        process: usize,
-        mut due: Vec<EndpointId>,
-        clock: &mut Clock,
-    ) {
+    /// The next endpoint of a process that has work to do.
+    pub(crate) fn due(&self, process: usize) -> Option<EndpointId> {
+        let state = self.0[process].as_ref()?;
+        state.due.get(state.acted).copied()
+    }
+
+    /// That endpoint has acted.
+    pub(crate) fn advance(&mut self, process: usize) {
+        if let Some(state) = &mut self.0[process] {
+            state.acted += 1;
+        }
+    }
+
+    /// Ends the turn of a process, whose endpoints have acted.
+    pub(crate) fn end(&mut self, now: Time, process: usize, clock: &mut Clock) {
         let Some(state) = &mut self.0[process] else {
             return;
         };
-        due.clear();
-        state.due = due;
+        state.due.clear();
         state.latest = now;
         state.ready = !state.socket.is_empty();
         if state.ready {
@@ -207,9 +224,8 @@ impl DelayedProcesses {
     /// At the end of the run all arrivals count, read or not.
     pub(crate) fn read_the_rest(&mut self, exchange: &mut PacketExchange, flows: &mut Flows) {
         for state in self.0.iter_mut().flatten() {
-            while !state.socket.is_empty() {
-                state.read(exchange, flows);
-            }
+            state.left = usize::MAX;
+            while state.read(exchange, flows).is_some() {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Endpoints and paths under a virtual clock.
 
 use crate::applications::Applications;
+use crate::decisions::{Interrupted, Pause};
 use crate::flow::{FlowState, Flows};
 use crate::packet::SimPacket;
 use crate::packet_exchange::{PacketExchange, RunTotals};
@@ -22,6 +23,9 @@ pub struct World {
     pub(crate) samples: Samples,
     processes: DelayedProcesses,
     duration: Time,
+    pub(crate) paused: Option<Pause>,
+    /// Decisions of one instant, which the caller makes together.
+    pub(crate) gathered: Vec<Pause>,
 }
 
 impl World {
@@ -30,6 +34,16 @@ impl World {
     /// # Errors
     /// Schemes of the kernel, which a simulator cannot run, and errors of the network.
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
+        World::build(cell, |_| false, true)
+    }
+
+    /// Builds a world in which the caller makes the decisions of the flows that `decided_outside` returns true for, by
+    /// their index. Without `recorded`, packets and samples are not kept.
+    pub(crate) fn build(
+        cell: &Cell,
+        decided_outside: impl Fn(usize) -> bool,
+        recorded: bool,
+    ) -> Result<Self, CellError> {
         let network: Network<SimPacket> = cell.fused_network()?;
         let route = |from, to| {
             network
@@ -49,6 +63,7 @@ impl World {
             flows.push(state);
         }
         let log = match cell.record {
+            _ if !recorded => Log::Nothing(0),
             RecordKind::Packets => {
                 Log::Packets(PacketLog::new(narrows_cell::element_names(&network)))
             }
@@ -62,9 +77,19 @@ impl World {
             samples: Samples::new(cell.sample),
             processes,
             duration: cell.duration,
+            paused: None,
+            gathered: Vec::new(),
         };
+        for (index, flow) in world.applications.flows.all.iter_mut().enumerate() {
+            flow.set_decided_outside(decided_outside(index))?;
+        }
         world.start();
-        world.exchange.clock.wake_sampler(Time::ZERO + cell.sample);
+        let first_sample = if recorded {
+            Time::ZERO + cell.sample
+        } else {
+            Time::FAR
+        };
+        world.exchange.clock.wake_sampler(first_sample);
         Ok(world)
     }
 
@@ -104,112 +129,182 @@ impl World {
 
     /// Processes all events due at or before `until`.
     pub fn run_until(&mut self, until: Time) {
+        self.run::<false>(until);
+    }
+
+    /// Processes all events due at or before `until`. With `PAUSES` it stops at the next decision that is left to the
+    /// caller, and returns true if there is one.
+    #[inline]
+    pub(crate) fn run<const PAUSES: bool>(&mut self, until: Time) -> bool {
         loop {
             let (now, part) = self.exchange.clock.earliest();
             let network = self.exchange.transit.network.next_wakeup();
             // Timers of an instant see the arrivals of that instant.
             if network <= now {
                 if network > until {
-                    return;
+                    return false;
                 }
-                self.run_network(network);
+                let arrival = self.exchange.transit.advance(network);
+                if self.run_arrivals::<PAUSES>(arrival) {
+                    return true;
+                }
                 continue;
             }
             if now > until {
-                return;
+                return false;
             }
-            let mut part = part;
-            self.run_part(now, part);
-            // Hosts act at an instant before the network moves any of their packets.
-            while self.exchange.clock.is_fixed(part) {
-                let (at, next) = self.exchange.clock.earliest();
-                if at > now || next < part || !self.exchange.clock.is_fixed(next) {
-                    break;
-                }
-                part = next;
-                self.run_part(now, part);
+            if self.run_part::<PAUSES>(now, part) || self.run_hosts::<PAUSES>(now, part) {
+                return true;
             }
         }
+    }
+
+    /// Lets the parts after `part` act that are due at `now`, too: hosts act at an instant before the network moves any
+    /// of their packets.
+    #[inline]
+    pub(crate) fn run_hosts<const PAUSES: bool>(&mut self, now: Time, mut part: usize) -> bool {
+        while self.exchange.clock.is_fixed(part) {
+            let (at, next) = self.exchange.clock.earliest();
+            if at > now || next < part || !self.exchange.clock.is_fixed(next) {
+                break;
+            }
+            part = next;
+            if self.run_part::<PAUSES>(now, part) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Lets the part with this number act.
     #[inline]
-    fn run_part(&mut self, now: Time, number: usize) {
+    fn run_part<const PAUSES: bool>(&mut self, now: Time, number: usize) -> bool {
         let exchange = &mut self.exchange;
-        match exchange.clock.part(number) {
-            Part::Endpoint(index) => self.wake_endpoint(now, index),
+        let paused = match exchange.clock.part(number) {
+            Part::Endpoint(index) => self.wake_endpoint::<PAUSES>(now, index),
             Part::Sampler => {
                 let next = self.samples.take(now, &self.applications, exchange);
                 exchange.clock.wake_sampler(next);
+                false
             }
-            Part::Application(index) => self.applications.wake(now, index, exchange),
-            Part::Process(index) => self.run_process(now, index),
+            Part::Application(index) => {
+                self.applications.wake(now, index, exchange);
+                false
+            }
+            Part::Process(index) => {
+                self.processes.begin(index, &mut exchange.clock);
+                self.run_process::<PAUSES>(now, index)
+            }
+        };
+        if PAUSES && paused {
+            self.remember_part(number);
         }
+        paused
     }
 
     #[inline]
-    fn wake_endpoint(&mut self, now: Time, index: usize) {
+    fn wake_endpoint<const PAUSES: bool>(&mut self, now: Time, index: usize) -> bool {
         let exchange = &mut self.exchange;
         if exchange.is_due(now, index)
             && (self.processes.is_empty() || !self.processes.wait(now, index, exchange))
         {
-            exchange.act(now, index, &mut self.applications.flows);
+            return self.act::<PAUSES>(now, index);
         }
+        false
+    }
+
+    /// Lets an endpoint send all it may, unless a decision is due first.
+    #[inline]
+    pub(crate) fn act<const PAUSES: bool>(&mut self, now: Time, index: usize) -> bool {
+        let exchange = &mut self.exchange;
+        exchange.act(now, index, &mut self.applications.flows);
+        if PAUSES && exchange.awaits_decision(index) {
+            self.pause(now, index, Interrupted::Act);
+            return true;
+        }
+        false
     }
 
     /// Lets an endpoint react to received packets, and its connection to completed transfers.
     #[inline]
-    fn respond(&mut self, now: Time, index: usize) {
+    pub(crate) fn respond<const PAUSES: bool>(&mut self, now: Time, index: usize) -> bool {
+        if PAUSES && self.exchange.awaits_decision(index) {
+            self.pause(now, index, Interrupted::Response);
+            return true;
+        }
         let exchange = &mut self.exchange;
         let endpoint = &exchange.endpoints[index];
         let (closing, connection) = (endpoint.closing, endpoint.connection);
         let complete = endpoint.rcv_nxt() >= endpoint.awaited;
         exchange.act(now, index, &mut self.applications.flows);
+        if PAUSES && exchange.awaits_decision(index) {
+            self.pause(now, index, Interrupted::Response);
+            return true;
+        }
         if complete {
             self.applications.on_awaited(now, index, exchange);
         }
         if closing {
             self.applications.retire_if_done(connection, exchange);
         }
+        false
     }
 
-    /// Lets a process read a batch, and then all its endpoints act that have work to do.
-    fn run_process(&mut self, now: Time, process: usize) {
-        let flows = &mut self.applications.flows;
-        let due = self.processes.begin(process, &mut self.exchange, flows);
-        for &id in &due {
-            if self.exchange.exists(id) {
-                self.respond(now, id.index as usize);
+    /// Lets a process whose turn has begun read a batch, and then all its endpoints act that have work to do.
+    pub(crate) fn run_process<const PAUSES: bool>(&mut self, now: Time, process: usize) -> bool {
+        loop {
+            let flows = &mut self.applications.flows;
+            let Some(id) = self
+                .processes
+                .read_packet(process, &mut self.exchange, flows)
+            else {
+                break;
+            };
+            let index = id.index as usize;
+            if PAUSES && self.exchange.awaits_decision(index) {
+                self.pause(now, index, Interrupted::Process(process));
+                return true;
             }
         }
-        self.processes
-            .end(now, process, due, &mut self.exchange.clock);
+        while let Some(id) = self.processes.due(process) {
+            if self.exchange.exists(id) && self.respond::<PAUSES>(now, id.index as usize) {
+                self.pause(now, id.index as usize, Interrupted::Process(process));
+                return true;
+            }
+            self.processes.advance(process);
+        }
+        self.processes.end(now, process, &mut self.exchange.clock);
+        false
     }
 
-    /// Advances the network and delivers the packets that have left it.
+    /// Delivers a packet that has left the network, and those after it.
     #[inline]
-    fn run_network(&mut self, now: Time) {
-        let mut next = self.exchange.transit.advance(now);
-        while let Some((at, packet)) = next {
-            if self.exchange.transit.arrive(at, packet) {
-                self.deliver(at, packet);
+    pub(crate) fn run_arrivals<const PAUSES: bool>(
+        &mut self,
+        mut arrival: Option<(Time, SimPacket)>,
+    ) -> bool {
+        while let Some((at, packet)) = arrival {
+            if self.exchange.transit.arrive(at, packet) && self.deliver::<PAUSES>(at, packet) {
+                return true;
             }
-            next = self.exchange.transit.pop();
+            arrival = self.exchange.transit.pop();
         }
+        false
     }
 
     /// A packet has reached its host.
     #[inline]
-    fn deliver(&mut self, at: Time, packet: SimPacket) {
+    fn deliver<const PAUSES: bool>(&mut self, at: Time, packet: SimPacket) -> bool {
         let flows = &mut self.applications.flows;
         if !self.processes.is_empty() {
             let clock = &mut self.exchange.clock;
             if self.processes.deliver(at, packet, flows, clock) {
-                return;
+                return false;
             }
         }
-        if let Some(id) = self.exchange.receive(at, packet, flows) {
-            self.respond(at, id.index as usize);
+        match self.exchange.receive(at, packet, flows) {
+            Some(id) => self.respond::<PAUSES>(at, id.index as usize),
+            None => false,
         }
     }
 

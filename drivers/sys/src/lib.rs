@@ -1,4 +1,4 @@
-//! The only unsafe code of the project: thin, checked wrappers around features of the operating
+//! The only unsafe code of the project (with the allocator beside it): thin, checked wrappers around features of the operating
 //! system that the standard library does not offer.
 //!
 //! Everything exported here is safe to call. Wrappers return [`std::io::Error`]s of the system

@@ -3,7 +3,7 @@
 
 use narrows_cell::Cell;
 use narrows_sim::{CellFailure, Limits, Summary, summarise};
-use narrows_tests::{Dumbbell, cell, measured};
+use narrows_tests::{Dumbbell, cell, measured_on_disk};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,7 +18,7 @@ fn in_memory(cell: &Cell) -> Summary {
 
 /// Asserts that a cell has the same results both ways, to the last bit.
 fn same(json: &Value) {
-    let (written, _) = measured(json);
+    let (written, _) = measured_on_disk(json);
     let kept = in_memory(&cell(json));
     assert_eq!(
         kept.measured.to_string(),

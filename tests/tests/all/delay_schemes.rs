@@ -3,7 +3,7 @@
 use narrows_record::Verdict;
 use narrows_record::series::{self, QueueSeries, StateSeries};
 use narrows_tests::part::Part;
-use narrows_tests::{Dumbbell, measured};
+use narrows_tests::{Dumbbell, measured, recorded};
 use serde_json::{Value, json};
 
 /// Payload of a full packet of 1500 bytes.
@@ -19,9 +19,8 @@ struct World {
 impl World {
     fn new(cell: &Value) -> World {
         let cell = narrows_cell::Cell::parse(&cell.to_string()).expect("the cell is valid");
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let out = folder.path().join("cell");
-        let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
+        let record = recorded(&cell);
+        let run = &record.run;
         assert_eq!(
             run.verdict,
             Verdict::Ok,
@@ -29,7 +28,6 @@ impl World {
             run.reasons,
             run.checks
         );
-        let record = narrows_cell::open_record(&out).expect("the record can be read");
         let queues = series::queues(&record).expect("queues");
         let seconds = cell.duration.secs();
         let goodput = run

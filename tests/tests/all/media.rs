@@ -3,8 +3,8 @@
 use narrows_cell::{Cell, SchemeRef};
 use narrows_record::read::{read_frames, read_states};
 use narrows_record::{FrameRow, Record, RunDocument, Verdict, metrics};
-use narrows_tests::Dumbbell;
 use narrows_tests::media::{DISCARDED, METRONOME, PARTS};
+use narrows_tests::{Dumbbell, recorded};
 use narrows_units::Params;
 use serde_json::{Value, json};
 
@@ -27,13 +27,10 @@ struct Done {
 }
 
 fn simulate(cell: &Cell) -> Done {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("cell");
-    let run = narrows_sim::run(cell, &out, &mut |_| true).unwrap();
-    let record = narrows_cell::open_record(&out).unwrap();
+    let record = recorded(cell);
     let metrics = metrics::measure(&record).unwrap();
     Done {
-        run,
+        run: record.run.clone(),
         record,
         metrics,
     }

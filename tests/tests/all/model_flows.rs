@@ -26,7 +26,7 @@ fn windows(model: &[u8], start_ns: u64) -> Vec<f64> {
     json["sample_ns"] = json!(1_000_000);
     json["flows"][0]["start_ns"] = json!(start_ns);
     json["flows"][0]["params"] = json!({"model": models::reference()});
-    let (_, record) = recorded_with(&json, models::files(model));
+    let record = recorded_with(&json, models::files(model));
     let rows = read::read_states(record.states.unwrap()).unwrap();
     let windows = rows.iter().filter_map(|row| row.cwnd_bytes);
     let mut windows: Vec<f64> = windows.map(|bytes| bytes as f64 / PAYLOAD).collect();

@@ -6,8 +6,9 @@
 //! The expected numbers were computed with an independent program from the published weights and rules, in double
 //! precision. Results of flows are in `single_flows`.
 
+use narrows_cc::parts::Lstm;
 use narrows_cc::parts::model_file::Model;
-use narrows_cc::parts::neural_policy::NeuralPolicy;
+use narrows_cc::parts::neural_policy::{ACTIONS, window_after};
 use narrows_cc::parts::rule_table::RuleTable;
 use narrows_cc::testing::{MSS, setup};
 use narrows_cc::{AckEvent, AckedPacket, CongestionControl, Fields, schemes};
@@ -17,17 +18,44 @@ use narrows_units::{FileRef, Params, Span, Time, Value as Param};
 /// Scores of all actions and the one that they make best.
 type Scores = ([f64; 5], usize);
 
-fn check_scores(name: &str, policy: &mut NeuralPolicy, features: &[f64], (wanted, action): Scores) {
+/// A network that receives its last action.
+struct Player {
+    network: Lstm,
+    action: usize,
+}
+
+impl Player {
+    fn new(content: &[u8], features: usize) -> Player {
+        let model = Model::parse(content).unwrap();
+        Player {
+            network: Lstm::new(&model, features + ACTIONS, ACTIONS).unwrap(),
+            action: ACTIONS - 1,
+        }
+    }
+
+    /// The window after a decision.
+    fn decide(&mut self, features: &[f64], window: f64) -> f64 {
+        let last = |index| if index == self.action { 1.0 } else { 0.0 };
+        let inputs = features.iter().map(|feature| *feature as f32);
+        let inputs: Vec<f32> = inputs.chain((0..ACTIONS).map(last)).collect();
+        let scores = self.network.step(&inputs);
+        self.action =
+            (0..ACTIONS).fold(0, |best, k| if scores[k] > scores[best] { k } else { best });
+        window_after(self.action, window)
+    }
+}
+
+fn check_scores(name: &str, policy: &mut Player, features: &[f64], (wanted, action): Scores) {
     policy.decide(features, 100.0);
-    for (score, wanted) in policy.scores().iter().zip(wanted) {
+    for (score, wanted) in policy.network.scores().iter().zip(wanted) {
         // The sources have four decimals.
         assert!(
             (f64::from(*score) - wanted).abs() < 1e-3,
             "{name} {features:?}: {:?}",
-            policy.scores()
+            policy.network.scores()
         );
     }
-    assert_eq!(policy.action(), action, "{name} {features:?}");
+    assert_eq!(policy.action, action, "{name} {features:?}");
 }
 
 /// Delay (ms), delivery and sending rate (Mbit/s), window (packets) of eight decisions.
@@ -98,7 +126,7 @@ fn indigo_scores() {
         let Some(content) = content(name) else {
             continue;
         };
-        let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+        let mut policy = Player::new(&content, 4);
         for (inputs, scores) in INDIGO.into_iter().zip(wanted) {
             check_scores(name, &mut policy, &indigo_features(inputs), scores);
         }
@@ -123,7 +151,7 @@ fn indigo_scores_without_calibration() {
         let Some(content) = content(name) else {
             continue;
         };
-        let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+        let mut policy = Player::new(&content, 4);
         check_scores(name, &mut policy, &indigo_features(INDIGO[0]), first);
         for inputs in &INDIGO[1..7] {
             policy.decide(&indigo_features(*inputs), 100.0);
@@ -137,7 +165,7 @@ fn muses_scores() {
     let Some(content) = content("muses") else {
         return;
     };
-    let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 6).unwrap();
+    let mut policy = Player::new(&content, 6);
     // Round trip and delay (ms, the smallest round trip is 30 ms), sending and delivery rate (Mbit/s), loss, window.
     let steps: [([f64; 6], Scores); 6] = [
         (
@@ -180,7 +208,7 @@ fn muses_scores() {
 
 /// A network's window on a path whose state follows immediately from the window: one decision after the other, the mean
 /// of the last 100 of 400.
-fn on_a_pipe(policy: &mut NeuralPolicy, mbps: f64, rtt_ms: f64) -> f64 {
+fn on_a_pipe(policy: &mut Player, mbps: f64, rtt_ms: f64) -> f64 {
     let bdp = mbps * rtt_ms / 12.0;
     let (mut window, mut sum) = (10.0f64, 0.0);
     for step in 0..400 {
@@ -208,7 +236,7 @@ fn indigo_finds_the_window_of_a_pipe() {
         };
         let paths = [(50.0, 40.0), (100.0, 80.0), (12.0, 40.0), (5.0, 20.0)];
         for ((mbps, rtt_ms), wanted) in paths.into_iter().zip(wanted) {
-            let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
+            let mut policy = Player::new(&content, 4);
             let window = on_a_pipe(&mut policy, mbps, rtt_ms);
             // The published means are in whole packets.
             assert!(

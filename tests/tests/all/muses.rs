@@ -52,7 +52,7 @@ impl World {
         cell["transport"] = json!({"packet_size": self.packet});
         cell["flows"][0]["start_ns"] = json!(1_000 * self.start_us);
         cell["flows"][0]["params"] = json!({"model": models::reference()});
-        recorded_with(&cell, models::files(model)).1
+        recorded_with(&cell, models::files(model))
     }
 
     /// The second half of a run. (Rates count packets as ones of 1500 bytes.)

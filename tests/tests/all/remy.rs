@@ -94,7 +94,7 @@ fn run(model: &[u8], experiment: Experiment, seed: u64) -> Got {
         flow["start_ns"] = json!(ns(*from));
         flow["stop_ns"] = json!(ns(*to));
     }
-    let (_, record) = recorded_with(&cell, models::files(model));
+    let record = recorded_with(&cell, models::files(model));
     let traffic = RecordTraffic::gather(&record).expect("a record that can be read");
     let (mut packets, mut delay_ns) = (0.0, 0.0);
     for flow in &traffic.flows {

@@ -3,7 +3,7 @@
 
 use narrows_cell::Cell;
 use narrows_record::{StateRow, read};
-use narrows_tests::Dumbbell;
+use narrows_tests::{Dumbbell, recorded};
 use serde_json::{Value, json};
 
 /// Base RTT in seconds, and in ms.
@@ -184,11 +184,7 @@ fn schemes() -> [(&'static str, Value, Fluid, ClosedForm); 5] {
 /// Simulates `cell` and returns the states of its flow.
 fn states(cell: &Value) -> Vec<StateRow> {
     let cell = Cell::parse(&cell.to_string()).expect("the cell is valid");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let out = folder.path().join("cell");
-    narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
-    let record = narrows_cell::open_record(&out).expect("the record can be read");
-    read::read_states(record.states.expect("states")).expect("the states can be read")
+    read::read_states(recorded(&cell).states.expect("states")).expect("the states can be read")
 }
 
 fn cell(dumbbell: &Dumbbell, params: &Value) -> Value {

@@ -7,9 +7,11 @@ mod calls;
 mod kit;
 #[path = "survival/known.rs"]
 mod known;
+mod known_aurora;
 
 use kit::{Check, Outcome, SECOND, Subject, Trial, at_least, at_most, no_flood, try_all};
 use known::{KNOWN, PUBLISHED};
+use known_aurora::AURORA;
 use narrows_tests::Dumbbell;
 use narrows_units::Files;
 use serde_json::{Value, json};
@@ -370,7 +372,8 @@ const DICE: &[&str] = &[
 fn every_scheme_survives_or_its_defect_is_known() {
     let schemes = narrows_cc::schemes::ALL.iter().map(|scheme| scheme.name);
     let subjects = schemes.map(|scheme| Subject::scheme(scheme, DICE.contains(&scheme)));
-    try_all(&subjects.collect::<Vec<_>>(), TRIALS, KNOWN);
+    let known = [KNOWN, AURORA].concat();
+    try_all(&subjects.collect::<Vec<_>>(), TRIALS, &known);
 }
 
 /// The models of the tests are made by hand; published ones are tested here.

@@ -120,11 +120,13 @@ pub(crate) const MACHINE: &[&str] = &[
     "send_buffer",
 ];
 
+/// Notes about pauses of the machine that are too short to change the verdict.
+pub(crate) const SPIKES: &[&str] = &["lateness_spike", "endpoint_held_up"];
+
 /// Whether the machine kept time, for every single packet.
 pub(crate) fn undisturbed(record: &Record) -> bool {
-    let spikes = ["lateness_spike", "endpoint_held_up"];
     let mut reasons = record.run.reasons.iter();
-    record.run.verdict == Verdict::Ok && !reasons.any(|reason| spikes.contains(&&*reason.code))
+    record.run.verdict == Verdict::Ok && !reasons.any(|reason| SPIKES.contains(&&*reason.code))
 }
 
 /// Makes a run and checks a test's claims about its times and rates. A pause of the machine of even a tenth of a second

@@ -1,6 +1,7 @@
 //! A scheme wrapper with a coarse clock, as in programs that count whole milliseconds.
 
 use super::StepClock;
+use super::actions::ActionSpace;
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnEvent, Fields, HeardSends, LossEvent,
     LostPacket, SendEvent, SpuriousLossEvent,
@@ -66,6 +67,30 @@ impl CongestionControl for CoarseClock {
             ..self.coarse(ack)
         });
         self.packets = packets;
+    }
+
+    fn needs_caller(&self) -> bool {
+        self.scheme.needs_caller()
+    }
+
+    fn decide_outside(&mut self) -> bool {
+        self.scheme.decide_outside()
+    }
+
+    fn observation(&self) -> Option<&[f32]> {
+        self.scheme.observation()
+    }
+
+    fn take_action(&mut self, action: &[f32]) {
+        self.scheme.take_action(action);
+    }
+
+    fn action_space(&self) -> Vec<ActionSpace> {
+        self.scheme.action_space()
+    }
+
+    fn choose_action(&mut self, inputs: &[f32], action: &mut Vec<f32>) {
+        self.scheme.choose_action(inputs, action);
     }
 
     fn on_duplicate(&mut self, ack: &AckEvent<'_>) {

@@ -18,6 +18,8 @@ const MAX_EXCERPT: usize = 100;
 /// A parsed model file. Error messages are one sentence without the name of the file.
 pub struct Model<'a> {
     kind: String,
+    /// The description of a policy, as JSON.
+    policy: Option<String>,
     arrays: SafeTensors<'a>,
 }
 
@@ -49,13 +51,26 @@ impl<'a> Model<'a> {
         }
         Ok(Model {
             kind: kind.clone(),
+            policy: metadata
+                .and_then(|metadata| metadata.get("policy"))
+                .cloned(),
             arrays,
         })
     }
 
-    /// The scheme that takes the model (`remy`, `indigo`, `muses`).
+    /// The scheme that takes the model (`remy`, `indigo`, `muses`, `aurora`, `policy`).
     pub fn kind(&self) -> &str {
         &self.kind
+    }
+
+    /// The description of a policy, as JSON, if the metadata has one.
+    pub fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
+    }
+
+    /// The number of its arrays.
+    pub fn count(&self) -> usize {
+        self.arrays.len()
     }
 
     /// Checks that the model is of the kind `wanted`.
@@ -151,7 +166,7 @@ impl<'a> Model<'a> {
 }
 
 /// The start of an untrusted text, without control characters, for use in a message.
-fn excerpt(text: &dyn Display) -> String {
+pub(crate) fn excerpt(text: &dyn Display) -> String {
     let text = text.to_string();
     let mut letters = text.chars().filter(|letter| !letter.is_control());
     let mut start: String = letters.by_ref().take(MAX_EXCERPT).collect();

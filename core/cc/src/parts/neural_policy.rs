@@ -1,11 +1,9 @@
-//! Neural policies, the common part of Indigo and Muses: the five actions on the window, the network that chooses among
-//! them, the records of each packet, and averages over a step.
+//! The common part of Indigo and Muses: the five actions on the window, the records of each packet, and averages over a
+//! step.
 
-use super::Lstm;
 use super::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, Setting, settings, timeout};
-use super::model_file::{self, Model};
 use crate::{AckedPacket, Fields, LossEvent, SendEvent};
-use narrows_units::{Bytes, FileRef, Files, ParamError, Span, Time};
+use narrows_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
 /// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
@@ -16,99 +14,21 @@ pub const TRANSPORT: &[Setting] = &settings::<9>(&[
     &timeout("60000000000"),
 ]);
 
-/// Minimum time between decisions.
-const STEP: Span = Span::from_ms(10);
+/// A decision is made with the first acknowledgement more than this time after the last.
+pub const STEP: Span = Span::from_ms(10);
 /// Number of actions: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;
-/// The assumed action before the first: twice.
-const INITIAL_ACTION: usize = 4;
 /// Packets overtaken by this many others are forgotten, whether or not they arrive.
 const MAX_OVERTAKEN: u64 = 1_024;
 
 /// The window after an action, in packets.
-fn window_after(action: usize, window: f64) -> f64 {
+pub fn window_after(action: usize, window: f64) -> f64 {
     match action {
         0 => window / 2.0,
         1 => window - 10.0,
         2 => window,
         3 => window + 10.0,
         _ => window * 2.0,
-    }
-}
-
-/// A network that periodically decides on the window.
-pub struct NeuralPolicy {
-    network: Lstm,
-    /// The last action.
-    action: usize,
-    /// Inputs of the network, the last five of which encode the last action.
-    inputs: Vec<f32>,
-    features: usize,
-}
-
-impl NeuralPolicy {
-    /// The network in `file`, of the kind `kind`, for a number of features besides the last action.
-    ///
-    /// # Errors
-    /// If the model is not available, or not such a network.
-    pub fn load(
-        file: &FileRef,
-        files: &Files,
-        kind: &str,
-        features: usize,
-    ) -> Result<Self, ParamError> {
-        model_file::load(file, files, |model| {
-            model.expect_kind(kind)?;
-            NeuralPolicy::new(model, features)
-        })
-    }
-
-    /// The network in `model`.
-    ///
-    /// # Errors
-    /// If the model is not such a network.
-    pub fn new(model: &Model<'_>, features: usize) -> Result<Self, String> {
-        let inputs = features + ACTIONS;
-        Ok(NeuralPolicy {
-            network: Lstm::new(model, inputs, ACTIONS)?,
-            action: INITIAL_ACTION,
-            inputs: vec![0.0; inputs],
-            features,
-        })
-    }
-
-    /// The window (packets) after one decision. Among equal scores the first wins.
-    pub fn decide(&mut self, features: &[f64], window: f64) -> f64 {
-        self.inputs.fill(0.0);
-        let (known, last) = self.inputs.split_at_mut(self.features);
-        for (input, feature) in known.iter_mut().zip(features) {
-            *input = *feature as f32;
-        }
-        last[self.action] = 1.0;
-        let scores = self.network.step(&self.inputs);
-        let mut best = 0;
-        for (index, score) in scores.iter().enumerate() {
-            if *score > scores[best] {
-                best = index;
-            }
-        }
-        self.action = best;
-        window_after(best, window)
-    }
-
-    /// The last action, from 0.
-    pub fn action(&self) -> usize {
-        self.action
-    }
-
-    /// Name of the last action, for plots.
-    pub fn mode(&self) -> &'static str {
-        ["halve", "less", "hold", "more", "double"][self.action]
-    }
-
-    /// The scores of the last decision.
-    pub fn scores(&self) -> &[f32] {
-        self.network.scores()
     }
 }
 
@@ -131,7 +51,7 @@ impl Ewma {
     }
 }
 
-/// Averages over a step, which ends with the first acknowledgement more than [`STEP`] after its beginning.
+/// Averages over a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
     /// Queueing delay in ms.
@@ -140,26 +60,16 @@ pub struct Step {
     pub delivery: Ewma,
     /// Sending rate in Mbit/s.
     pub sending: Ewma,
-    begun: Option<Time>,
 }
 
 impl Step {
-    /// A step that begins at `at`, or with the next packet.
-    pub fn new(at: Option<Time>) -> Self {
-        Step {
-            begun: at,
-            ..Step::default()
-        }
-    }
-
-    /// Adds an acknowledged packet with a queueing delay of `delay_ms`; returns whether the step is over.
-    pub fn add(&mut self, now: Time, delay_ms: f64, echo: Option<Echo>) -> bool {
+    /// Adds an acknowledged packet with a queueing delay of `delay_ms`.
+    pub fn add(&mut self, delay_ms: f64, echo: Option<Echo>) {
         self.delay.add(delay_ms);
         if let Some(echo) = echo {
             self.delivery.add(echo.delivery_mbps);
             self.sending.add(echo.send_mbps);
         }
-        now.since(*self.begun.get_or_insert(now)) > STEP
     }
 
     /// The averages, for plots.
@@ -270,7 +180,7 @@ impl Counters {
             header,
             now,
             first: 0,
-            packets: VecDeque::with_capacity(1_024),
+            packets: VecDeque::with_capacity(32),
         }
     }
 

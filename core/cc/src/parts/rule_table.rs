@@ -132,13 +132,19 @@ impl RuleTable {
 
     /// The action where the signals are `point`. Outside the table the nearest point inside is used.
     pub fn action(&mut self, point: &Signals) -> RuleAction {
+        let index = self.index(point);
+        self.rules[index].action
+    }
+
+    /// Index of the rule where the signals are `point`, as for [`RuleTable::action`].
+    pub fn index(&mut self, point: &Signals) -> usize {
         let inside = std::array::from_fn(|k| point[k].max(self.lowest[k]).min(self.highest[k]));
         if !self.rules[self.last].contains(&inside)
             && let Some(found) = self.rules.iter().position(|rule| rule.contains(&inside))
         {
             self.last = found;
         }
-        self.rules[self.last].action
+        self.last
     }
 }
 

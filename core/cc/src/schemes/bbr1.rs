@@ -42,7 +42,11 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: Bbr1Params::PARAMS,
-    build: |params, setup| Ok(Box::new(Bbr1::new(Bbr1Params::read(params), setup, Probing::linux()))),
+    build: |params, setup| {
+        let params = Bbr1Params::read(params);
+        let probing = Probing::linux(params.probe_gain);
+        Ok(Box::new(Bbr1::new(params, setup, probing)))
+    },
 };
 
 params! {
@@ -50,6 +54,8 @@ params! {
     pub(super) struct Bbr1Params {
         /// Gain of rate and window in STARTUP.
         startup_gain: Number(1.25..=10.0) = 2.88671875, "Linux tcp_bbr.c: bbr_high_gain; the paper has 2/ln 2";
+        /// Gain of the phase of PROBE_BW that sends more; the next phase sends as much less.
+        probe_gain: Number(1.0..=1.9) = 1.25, "Linux tcp_bbr.c: bbr_pacing_gain";
         /// Maximum bandwidth-delay products in flight in PROBE_BW.
         cwnd_gain: Number(1.0..=10.0) = 2, "Linux tcp_bbr.c: bbr_cwnd_gain";
         /// Time after which the minimum RTT is probed again.

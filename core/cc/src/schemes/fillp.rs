@@ -76,6 +76,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     let probing = Probing { gains: vec![set.probe_gain, DOWN, 1.0], until_drained: true, rounds: set.bandwidth_window };
     let params = Bbr1Params {
         startup_gain: set.startup_gain,
+        probe_gain: set.probe_gain,
         cwnd_gain: set.cwnd_gain,
         min_rtt_window: set.min_rtt_window,
         probe_rtt_time: set.probe_rtt_time,

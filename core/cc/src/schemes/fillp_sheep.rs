@@ -40,9 +40,17 @@ params! {
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let FillpSheepParams { startup_gain, cwnd_gain, min_rtt_window, probe_rtt_time } = FillpSheepParams::read(params);
-    let params =
-        Bbr1Params { startup_gain, cwnd_gain, min_rtt_window, probe_rtt_time, policer: true, aggregation: true };
-    Ok(Box::new(Bbr1::new(params, setup, Probing::linux())))
+    let params = Bbr1Params {
+        startup_gain,
+        probe_gain: Probing::LINUX_GAIN,
+        cwnd_gain,
+        min_rtt_window,
+        probe_rtt_time,
+        policer: true,
+        aggregation: true,
+    };
+    let probing = Probing::linux(params.probe_gain);
+    Ok(Box::new(Bbr1::new(params, setup, probing)))
 }
 
 #[cfg(test)]

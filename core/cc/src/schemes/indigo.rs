@@ -7,24 +7,25 @@
 //! (the original's application always has data, as in training), so that an idle flow's window and network are
 //! unchanged.
 //!
-//! The scheme has no built-in network: the parameter `model` names one, which `narrows models add` makes from the
-//! authors' published checkpoints (`docs/guide/models.md`). With the first acknowledgement more than 10 ms after the
-//! last decision, the averages of queueing delay, delivery rate and sending rate since then, the window and the last
-//! action are the network's inputs, and it halves the window, removes 10 packets, keeps it, adds 10, or doubles it.
-//! Nothing is paced, nothing is retransmitted, and losses have no direct effect.
+//! The parameter `model` names the network. That of Narrows was trained by `narrows learn`; `narrows models add` reads
+//! the authors' published checkpoints (`docs/guide/models.md`). With the first acknowledgement more than 10 ms after
+//! the last decision, the averages of queueing delay, delivery rate and sending rate since then, the window and the
+//! last action are the network's inputs, and it halves the window, removes 10 packets, keeps it, adds 10, or doubles
+//! it. Nothing is paced, nothing is retransmitted, and losses have no direct effect.
 //!
-//! Pitfalls: the network was trained for 5 to 200 Mbit/s and round trips of 20 to 160 ms; elsewhere its behaviour is
-//! arbitrary. The shares of two flows are random. Windows are sent in bursts. Decisions are made only on
-//! acknowledgements: on a silent path one packet per second probes whether it is back. The clock has a granularity of 1
-//! ms, as in training: on a local network the minimum RTT is 0. The published sender is a Python program that stops at
-//! about 200 Mbit/s; this one does not.
+//! Pitfalls: the authors' networks were trained for 5 to 200 Mbit/s and round trips of 20 to 160 ms, and that of
+//! Narrows for the paths of its card; elsewhere their behaviour is arbitrary. The shares of two flows are random.
+//! Windows are sent in bursts. Decisions are made only on acknowledgements: on a silent path one packet per second
+//! probes whether it is back. The clock has a granularity of 1 ms, as in training: on a local network the minimum RTT
+//! is 0. The published sender is a Python program that stops at about 200 Mbit/s; this one does not.
 
-use crate::parts::neural_policy::{self, Counters, Flight, NeuralPolicy, Step};
-use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
-    SendEvent, Setup,
-};
-use narrows_units::{ParamError, Params, Span, Time, params};
+use crate::parts::actions::{ActionName, Control};
+use crate::parts::neural_policy::{self, ACTIONS, STEP};
+use crate::parts::observations::{IndigoObserver, OBSERVATION_SETS, ObservationInfo, Observer};
+use crate::parts::step_rules::{StepRule, Steps};
+use crate::parts::{Lstm, Policy, model_file};
+use crate::{CongestionControl, EcnUse, Profile, Recovery, Scheme, Setup};
+use narrows_units::{FileRef, ParamError, Params, params};
 
 /// Kind of its models.
 const KIND: &str = "indigo";
@@ -52,129 +53,45 @@ params! {
     /// Parameters.
     struct IndigoParams {
         /// The network, by its name among the installed models, or a file.
-        model: File, "a network of 9 inputs: `narrows models list`";
+        model: File = "indigo", "a network of 9 inputs: `narrows models list`";
         /// Bytes counted per packet beyond its payload.
         header: Bytes(0.0..=1_000.0) = 24,
             "bytes counted per packet beyond its payload: the original counts whole datagrams";
     }
 }
 
-/// The initial, minimum and maximum window in packets.
-const FIRST_WINDOW: f64 = 10.0;
-const MIN_WINDOW: f64 = 2.0;
-const MAX_WINDOW: f64 = 100_000.0;
-/// After this time without events one packet is sent regardless of the window.
-const SILENCE: Span = Span::from_ms(1_000);
-/// Delay (ms), rates (Mbit/s) and window (packets) that correspond to an input of 1.
-const DELAY_UNIT: f64 = 200.0;
-const RATE_UNIT: f64 = 200.0;
-const WINDOW_UNIT: f64 = 5_000.0;
-/// Inputs besides the last action.
-const FEATURES: usize = 4;
-
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let params = IndigoParams::read(params);
-    let policy = NeuralPolicy::load(&params.model, &setup.files, KIND, FEATURES)?;
-    Ok(Box::new(Indigo {
-        flight: Flight::new(setup.mss.get()),
-        policy,
-        counters: Counters::new(params.header.get(), setup.now),
-        window: FIRST_WINDOW,
-        min_rtt_ms: f64::INFINITY,
-        step: Step::default(),
-        active: setup.now,
-    }))
+    let observer = IndigoObserver::new(params.header.get(), setup.now);
+    build_policy(&params.model, KIND, ActionName::Indigo, Box::new(observer), &setup)
 }
 
-struct Indigo {
-    flight: Flight,
-    policy: NeuralPolicy,
-    counters: Counters,
-    /// In packets, possibly fractional.
-    window: f64,
-    min_rtt_ms: f64,
-    step: Step,
-    /// When a packet was last sent or acknowledged.
-    active: Time,
+/// A scheme with a network of the kind `kind`, whose inputs are those of the set of that name.
+pub(super) fn build_policy(
+    model: &FileRef,
+    kind: &str,
+    action: ActionName,
+    observer: Box<dyn Observer>,
+    setup: &Setup,
+) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let inputs = OBSERVATION_SETS.iter().find(|set| set.name == kind).map_or(0, ObservationInfo::size);
+    let network = model_file::load(model, &setup.files, |model| {
+        model.expect_kind(kind)?;
+        Lstm::new(model, inputs, ACTIONS)
+    })?;
+    let steps = Steps::new(StepRule::Ack(STEP));
+    let control = Control::new(action, setup);
+    let policy = Policy::new(observer, inputs, steps, control, Some(network.into()));
+    Ok(Box::new(policy))
 }
-
-impl Indigo {
-    fn decide(&mut self, now: Time) {
-        let features = [
-            self.step.delay.get().unwrap_or(0.0) / DELAY_UNIT,
-            self.step.delivery.get().unwrap_or(0.0) / RATE_UNIT,
-            self.step.sending.get().unwrap_or(0.0) / RATE_UNIT,
-            self.window / WINDOW_UNIT,
-        ];
-        self.window = self
-            .policy
-            .decide(&features, self.window)
-            .clamp(MIN_WINDOW, MAX_WINDOW);
-        self.step = Step::new(Some(now));
-    }
-}
-
-impl CongestionControl for Indigo {
-    fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        self.active = ack.now;
-        self.flight.bytes = ack.in_flight.get();
-        for packet in ack.packets {
-            let rtt_ms = neural_policy::ms(ack.now.since(packet.sent));
-            self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
-            let echo = self.counters.on_ack(ack.now, packet);
-            if echo.is_some_and(|echo| echo.then.app_limited) {
-                self.step = Step::default();
-                continue;
-            }
-            if self.step.add(ack.now, rtt_ms - self.min_rtt_ms, echo) {
-                self.decide(ack.now);
-            }
-        }
-    }
-
-    fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        self.flight.on_loss(loss);
-    }
-
-    fn on_send(&mut self, send: &SendEvent) {
-        self.active = send.now;
-        self.flight.on_send(send);
-        self.counters.on_send(send);
-    }
-
-    fn next_timer(&self) -> Option<Time> {
-        Some(self.active + SILENCE)
-    }
-
-    fn on_timer(&mut self, now: Time) {
-        if now >= self.active + SILENCE {
-            self.active = now;
-            self.flight.regardless = true;
-        }
-    }
-
-    fn allowance(&self) -> Allowance {
-        Allowance {
-            cwnd: Some(self.flight.cwnd(self.window)),
-            ..Allowance::default()
-        }
-    }
-
-    fn trace(&self, fields: &mut Fields) {
-        fields.mode = self.policy.mode();
-        fields.values.push(("window_packets", self.window));
-        self.step.trace(fields);
-    }
-}
-
 
 #[cfg(test)]
 mod tests {
     mod inputs;
 
     use super::*;
-    use narrows_units::Bytes;
-    use crate::AckedPacket;
+    use crate::{AckEvent, AckedPacket, Fields, SendEvent};
+    use narrows_units::{Bytes, Span, Time};
     use crate::testing::{MSS, example_params, example_setup};
 
     fn at(ms: u64) -> Time {

@@ -7,22 +7,25 @@
 //! the peer the two receive averages are constant; the normalisation by link rate, inactive in the original, is
 //! omitted.
 //!
-//! The scheme has no built-in rules: the parameter `model` names a table, which `narrows models add` makes from the
-//! files that Remy writes (`docs/guide/models.md`). After each acknowledgement four signals, averages of the spacing of
-//! packets when sent and when received, the ratio of the last round trip to the minimum, and a slower average of the
-//! spacing when received, select a rule: a factor and an increment of the window, and a minimum spacing of packets.
+//! The parameter `model` names the table. That of Narrows was optimised by `narrows learn`; `narrows models add` reads
+//! the files that Remy writes (`docs/guide/models.md`). After each acknowledgement four signals, averages of the
+//! spacing of packets when sent and when received, the ratio of the last round trip to the minimum, and a slower
+//! average of the spacing when received, select a rule: a factor and an increment of the window, and a minimum spacing
+//! of packets.
 //!
 //! Pitfalls: a table is good only for the conditions of its training. The published 100x table expects a round trip of
 //! 150 ms, stops growing near 150 Mbit/s, and ignores losses: buffers smaller than its target queue lose packets for
 //! ever. Nothing is retransmitted. After two seconds without an acknowledgement all state is reset, and the data in
 //! flight is written off.
 
+use crate::parts::actions::ActionSpace;
 use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
 use crate::parts::model_file;
 use crate::parts::neural_policy::ms;
-use crate::parts::rule_table::{RuleAction, RuleTable, Signals};
+use crate::parts::observations::{Observer, RemyObserver};
+use crate::parts::rule_table::{RuleAction, RuleTable, SIGNALS};
 use crate::{
-    AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
 };
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, choice, params};
@@ -67,7 +70,7 @@ params! {
     /// Parameters.
     struct RemyParams {
         /// The rule table, by its name among the installed models, or a file.
-        model: File, "a rule table: `narrows models list`";
+        model: File = "tao", "a rule table: `narrows models list`";
         /// Packets that may be in flight beyond the window.
         slack: Count(0.0..=100.0) = 1, "genericCC: packets in flight beyond the window; 0 in Remy's own simulator";
         /// Initial window: two packets, or the result of the rule for zero signals, with its spacing.
@@ -82,6 +85,25 @@ const FIRST_WINDOW: f64 = 2.0;
 /// Silence after which all state is reset (genericCC).
 const SILENCE: Span = Span::from_ms(2_000);
 
+/// Factor and increment of the window, and spacing, of a rule (Winstein and Balakrishnan 2013, section 4.2).
+const RULE: [ActionSpace; 3] = [
+    ActionSpace::Interval {
+        unit: "",
+        low: 0.0,
+        high: 1.0,
+    },
+    ActionSpace::Interval {
+        unit: "packets",
+        low: 0.0,
+        high: 256.0,
+    },
+    ActionSpace::Interval {
+        unit: "ms",
+        low: 0.002,
+        high: 3.0,
+    },
+];
+
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let params = RemyParams::read(params);
     let table = model_file::load(&params.model, &setup.files, |model| {
@@ -93,7 +115,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         slack: params.slack as f64,
         first_by_rule: params.first_window == FirstWindow::Rule,
         table,
-        seen: RemySignals::default(),
+        seen: RemyObserver::default(),
         window: 0.0,
         spacing: Span::ZERO,
         heard: setup.now,
@@ -101,50 +123,10 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         in_flight: 0,
         given_up: 0,
         given_up_below: 0,
+        outside: None,
     };
     remy.start();
     Ok(Box::new(remy))
-}
-
-/// Averages of a sender since its start or last reset. Times in ms.
-#[derive(Clone, Copy, Debug, Default)]
-struct RemySignals {
-    signals: Signals,
-    /// Number, send and arrival time of the last packet in order; `None` before the first.
-    last: Option<AckedPacket>,
-    largest: u64,
-    min_rtt_ms: f64,
-}
-
-impl RemySignals {
-    fn update(&mut self, now: Time, packet: &AckedPacket) {
-        let rtt_ms = ms(now.since(packet.sent));
-        let Some(last) = self.last else {
-            // The ratio stays 0: the first rule is that of the origin.
-            self.last = Some(*packet);
-            self.largest = packet.number;
-            self.min_rtt_ms = rtt_ms;
-            return;
-        };
-        if packet.number == self.largest + 1 {
-            let [sending, receiving, _, slow] = &mut self.signals;
-            *sending += (ms(packet.sent.since(last.sent)) - *sending) / 8.0;
-            if let (Some(before), Some(after)) = (last.arrived, packet.arrived) {
-                let spacing = ms(after.since(before));
-                *receiving += (spacing - *receiving) / 8.0;
-                *slow += (spacing - *slow) / 256.0;
-            }
-            self.last = Some(*packet);
-        }
-        self.largest = self.largest.max(packet.number);
-        self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
-        // With a coarse clock the interval may be zero.
-        self.signals[2] = if self.min_rtt_ms > 0.0 {
-            rtt_ms / self.min_rtt_ms
-        } else {
-            1.0
-        };
-    }
 }
 
 struct Remy {
@@ -152,7 +134,7 @@ struct Remy {
     slack: f64,
     first_by_rule: bool,
     table: RuleTable,
-    seen: RemySignals,
+    seen: RemyObserver,
     /// In packets.
     window: f64,
     /// Minimum time between packets.
@@ -165,15 +147,24 @@ struct Remy {
     /// Bytes still in flight for the transport that are written off: those of packets below that number.
     given_up: u64,
     given_up_below: u64,
+    /// Rules after acknowledgements are left to the caller; one for each acknowledgement, whatever the number of its packets.
+    outside: Option<Outside>,
+}
+
+/// A decision left to the caller.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outside {
+    due: bool,
+    observation: [f32; SIGNALS],
 }
 
 impl Remy {
     /// Initial signals.
     fn start(&mut self) {
-        self.seen = RemySignals::default();
+        self.seen = RemyObserver::default();
         (self.window, self.spacing) = (0.0, Span::ZERO);
         if self.first_by_rule {
-            let action = self.table.action(&self.seen.signals);
+            let action = self.table.action(self.seen.signals());
             self.apply(action);
         }
     }
@@ -196,9 +187,16 @@ impl CongestionControl for Remy {
         self.heard = ack.now;
         self.in_flight = ack.in_flight.get();
         for packet in ack.packets {
-            self.seen.update(ack.now, packet);
-            let action = self.table.action(&self.seen.signals);
-            self.apply(action);
+            self.seen.on_packet(ack, packet);
+            if let Some(outside) = &mut self.outside {
+                *outside = Outside {
+                    due: true,
+                    observation: self.seen.signals().map(|signal| signal as f32),
+                };
+            } else {
+                let action = self.table.action(self.seen.signals());
+                self.apply(action);
+            }
             if packet.number >= self.given_up_below {
                 self.given_up = 0;
             }
@@ -233,7 +231,7 @@ impl CongestionControl for Remy {
     }
 
     fn allowance(&self) -> Allowance {
-        let packets = if self.first_by_rule || self.seen.last.is_some() {
+        let packets = if self.first_by_rule || !self.seen.is_new() {
             self.window + self.slack
         } else {
             FIRST_WINDOW
@@ -252,27 +250,59 @@ impl CongestionControl for Remy {
         }
     }
 
-    fn trace(&self, fields: &mut Fields) {
-        fields.mode = if self.seen.last.is_some() {
-            "rules"
-        } else {
-            "start"
+    fn decide_outside(&mut self) -> bool {
+        self.outside = Some(Outside::default());
+        true
+    }
+
+    fn observation(&self) -> Option<&[f32]> {
+        let outside = self.outside.as_ref().filter(|outside| outside.due)?;
+        Some(&outside.observation)
+    }
+
+    /// The factor of the window, the packets to add to it, and the time between packets in ms.
+    fn take_action(&mut self, action: &[f32]) {
+        let (Some(outside), [multiple, increment, spacing_ms]) = (&mut self.outside, action) else {
+            return;
         };
-        let [sending, receiving, ratio, slow] = self.seen.signals;
+        if std::mem::take(&mut outside.due) {
+            self.apply(RuleAction {
+                multiple: f64::from(*multiple),
+                increment: f64::from(*increment),
+                spacing_ms: f64::from(*spacing_ms),
+            });
+        }
+    }
+
+    fn action_space(&self) -> Vec<ActionSpace> {
+        RULE.to_vec()
+    }
+
+    fn choose_action(&mut self, inputs: &[f32], action: &mut Vec<f32>) {
+        if self.outside.is_none()
+            && let Ok(signals) = <[f32; SIGNALS]>::try_from(inputs)
+        {
+            let rule = self.table.action(&signals.map(f64::from));
+            action.extend(
+                [rule.multiple, rule.increment, rule.spacing_ms].map(|number| number as f32),
+            );
+        }
+    }
+
+    fn trace(&self, fields: &mut Fields) {
+        fields.mode = if self.seen.is_new() { "start" } else { "rules" };
         fields.values.extend([
             ("window_packets", self.window),
             ("spacing_ms", ms(self.spacing)),
-            ("send_spacing_ms", sending),
-            ("receive_spacing_ms", receiving),
-            ("rtt_ratio", ratio),
-            ("slow_receive_spacing_ms", slow),
         ]);
+        self.seen.trace(fields);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AckedPacket;
     use crate::testing::{MSS, example_params, example_setup};
 
     fn at(ms: u64) -> Time {

@@ -58,6 +58,8 @@ pub(super) enum Event {
     Ecn(EcnEvent),
     Spurious(SpuriousLossEvent),
     RecoveryExit(Time),
+    Duplicate(Box<AckEvent<'static>>),
+    Timer(Time),
 }
 
 impl Event {
@@ -77,6 +79,8 @@ impl Event {
             Event::Ecn(ecn) => scheme.on_ecn(ecn),
             Event::Spurious(spurious) => scheme.on_spurious_loss(spurious),
             Event::RecoveryExit(now) => scheme.on_recovery_exit(*now),
+            Event::Duplicate(ack) => scheme.on_duplicate(ack),
+            Event::Timer(now) => scheme.on_timer(*now),
         }
     }
 }

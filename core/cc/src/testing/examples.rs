@@ -1,4 +1,4 @@
-//! Models for trials of schemes that read files: a small rule table and two small networks, constructed by hand. They
+//! Models for trials of schemes that read files: a small rule table and four small networks, constructed by hand. They
 //! are not good congestion control, but they keep a queue short, so that their behaviour can be verified.
 
 use super::setup;
@@ -18,7 +18,14 @@ pub fn example_file(scheme: &str) -> FileRef {
 /// The files that [`example_params`] name.
 pub fn example_files() -> Files {
     let mut files = Files::default();
-    for (scheme, content) in [("remy", rules()), ("indigo", indigo()), ("muses", muses())] {
+    let models = [
+        ("remy", rules()),
+        ("indigo", indigo()),
+        ("muses", muses()),
+        ("aurora", aurora()),
+        ("policy", policy()),
+    ];
+    for (scheme, content) in models {
         files.insert(&example_file(scheme).sha256, content);
     }
     files
@@ -29,10 +36,7 @@ pub fn example_files() -> Files {
 /// # Panics
 /// If it needs anything else.
 pub fn example_params(scheme: &Scheme) -> Params {
-    let needed = scheme
-        .params
-        .iter()
-        .filter(|spec| spec.required && spec.kind == Kind::File);
+    let needed = scheme.params.iter().filter(|spec| spec.kind == Kind::File);
     let given = needed.map(|spec| (spec.name.to_owned(), Value::File(example_file(scheme.name))));
     Params::resolve(scheme.params, given).expect("defaults resolve")
 }
@@ -104,4 +108,42 @@ fn muses() -> Vec<u8> {
     let writer = layer(ModelWriter::new("muses"), 0, 11, [(1, 4.0), (10, 5.0)]);
     let writer = layer(writer, 1, 2, [(0, 2.5), (1, 2.5)]);
     output(writer).finish()
+}
+
+/// The rate grows by up to 1 % per step, and falls where the mean RTT is above 1.25 times the least one, or grows, and
+/// where nothing is acknowledged.
+fn aurora() -> Vec<u8> {
+    // The first unit receives inflation and latency ratio of the last step, and the second shows that the ratio is 0.
+    const LAST: usize = 27;
+    let mut kernel = vec![0.0; 30 * 2];
+    kernel[LAST * 2] = 4.0;
+    kernel[(LAST + 1) * 2] = 1.0;
+    kernel[(LAST + 1) * 2 + 1] = -10.0;
+    ModelWriter::new("aurora")
+        .policy(
+            r#"{"observation": "aurora", "step": {"rule": "rtt", "amount": 0.5}, "action": "rate-factor",
+                "layers": [{"kind": "dense", "activation": "tanh"}, {"kind": "dense", "activation": "none"}]}"#,
+        )
+        .singles("kernel0", &[30, 2], &kernel)
+        .singles("bias0", &[2], &[-1.25, 5.0])
+        .singles("kernel1", &[2, 1], &[-1.6, -1.2])
+        .singles("bias1", &[1], &[-1.2])
+        .finish()
+}
+
+/// The window grows by up to 2^0.3 per step, and shrinks where the queueing delay is above 7.5 ms.
+fn policy() -> Vec<u8> {
+    // The first unit receives the delay in units of 200 ms; the second is constant.
+    let mut kernel = vec![0.0; 9 * 2];
+    kernel[0] = 4.0;
+    ModelWriter::new("policy")
+        .policy(
+            r#"{"observation": "indigo", "step": {"rule": "ack", "amount": 10}, "action": "window-factor",
+                "layers": [{"kind": "dense", "activation": "tanh"}, {"kind": "dense", "activation": "none"}]}"#,
+        )
+        .singles("kernel0", &[9, 2], &kernel)
+        .singles("bias0", &[2], &[0.0, 1.0])
+        .singles("kernel1", &[2, 1], &[-2.0, 0.4])
+        .singles("bias1", &[1], &[0.0])
+        .finish()
 }

@@ -426,6 +426,7 @@ mod tests {
                     Event::Ecn(ecn) => assert!(ecn.packets > 0 && ecn.in_flight.get() >= MSS),
                     Event::Spurious(_) => spurious += 1,
                     Event::RecoveryExit(at) => assert!(at >= now),
+                    Event::Duplicate(_) | Event::Timer(_) => unreachable!("not part of a history"),
                 }
             }
             assert!(

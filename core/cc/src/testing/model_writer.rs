@@ -6,6 +6,7 @@ use safetensors::tensor::TensorView;
 /// A model file under construction.
 pub struct ModelWriter {
     kind: String,
+    policy: Option<String>,
     arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)>,
 }
 
@@ -14,8 +15,16 @@ impl ModelWriter {
     pub fn new(kind: &str) -> Self {
         ModelWriter {
             kind: kind.to_owned(),
+            policy: None,
             arrays: Vec::new(),
         }
+    }
+
+    /// Adds the description of a policy.
+    #[must_use]
+    pub fn policy(mut self, json: &str) -> Self {
+        self.policy = Some(json.to_owned());
+        self
     }
 
     /// Adds an array of single precision, row by row.
@@ -54,8 +63,12 @@ impl ModelWriter {
             let array = TensorView::new(*kind, shape.clone(), data);
             (name, array.expect("as many values as the shape has"))
         });
-        let metadata = [("kind".to_owned(), self.kind.clone())];
-        safetensors::serialize(arrays, Some(metadata.into_iter().collect()))
+        let policy = self
+            .policy
+            .iter()
+            .map(|json| ("policy".to_owned(), json.clone()));
+        let metadata = policy.chain([("kind".to_owned(), self.kind.clone())]);
+        safetensors::serialize(arrays, Some(metadata.collect()))
             .expect("arrays that have been checked")
     }
 }

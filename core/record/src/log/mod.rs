@@ -35,7 +35,7 @@ pub struct Entered {
     pub size: u32,
 }
 
-/// Either kind of log, so that a driver has one type for `record: packets` and `record: bins`.
+/// A log of any kind, so that a driver has one type for `record: packets`, `record: bins` and runs without a record.
 #[derive(Debug)]
 // There is one log per run; a box would only add an indirection per packet.
 #[allow(clippy::large_enum_variant)]
@@ -44,6 +44,8 @@ pub enum Log {
     Packets(PacketLog),
     /// Keeps binned series and delay histograms.
     Bins(BinLog),
+    /// Keeps only the number of packets that entered.
+    Nothing(u64),
 }
 
 impl Log {
@@ -58,6 +60,15 @@ impl Log {
                 size,
             },
             Log::Bins(log) => log.enter(flow, direction, size, sent_ns),
+            Log::Nothing(entered) => {
+                *entered += 1;
+                Entered {
+                    key: *entered,
+                    flow,
+                    direction,
+                    size,
+                }
+            }
         }
     }
 
@@ -67,6 +78,7 @@ impl Log {
         match self {
             Log::Packets(log) => log.arrive(packet.key, arrived_ns, late_ns),
             Log::Bins(log) => log.arrive(packet, arrived_ns),
+            Log::Nothing(_) => {}
         }
     }
 
@@ -75,6 +87,7 @@ impl Log {
         match self {
             Log::Packets(log) => log.arrive_corrupt(packet.key, arrived_ns, late_ns),
             Log::Bins(log) => log.arrive(packet, arrived_ns),
+            Log::Nothing(_) => {}
         }
     }
 
@@ -91,7 +104,7 @@ impl Log {
                 key: log.copy(key, flow, direction, size, sent_ns),
                 ..original
             },
-            Log::Bins(log) => log.enter(flow, direction, size, sent_ns),
+            Log::Bins(_) | Log::Nothing(_) => self.enter(flow, direction, size, sent_ns),
         }
     }
 
@@ -101,6 +114,7 @@ impl Log {
         match self {
             Log::Packets(log) => log.drop(packet.key, element, reason),
             Log::Bins(log) => log.drop(packet),
+            Log::Nothing(_) => {}
         }
     }
 
@@ -124,6 +138,7 @@ impl Log {
         match self {
             Log::Packets(log) => log.entered(),
             Log::Bins(log) => log.entered(),
+            Log::Nothing(entered) => *entered,
         }
     }
 }

@@ -56,7 +56,68 @@ pub struct SenderSnapshot {
     pub scheme: Fields,
 }
 
+/// Progress of a sender: what a decision of the caller can be judged by. Sums grow from the start of the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderProgress {
+    /// IP bytes of data packets sent.
+    pub sent_bytes: u64,
+    /// Payload bytes delivered.
+    pub delivered_bytes: u64,
+    /// Data packets sent.
+    pub sent_packets: u64,
+    /// Packets acknowledged.
+    pub acked_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Packets reported as marked with congestion experienced.
+    pub marked_packets: u64,
+    /// Number of RTT samples.
+    pub rtt_samples: u64,
+    /// Sum of RTT samples.
+    pub rtt_sum: Span,
+    /// Minimum RTT; zero before the first sample.
+    pub min_rtt: Span,
+    /// Smoothed RTT; zero before the first sample.
+    pub smoothed_rtt: Span,
+    /// Payload bytes in flight.
+    pub in_flight: u64,
+    /// Current window in payload bytes; zero if the scheme has none.
+    pub cwnd: u64,
+    /// Current pacing rate in bit/s; zero without pacing.
+    pub pacing_bps: u64,
+}
+
 impl Sender {
+    /// IP size and payload of a full packet in bytes.
+    pub fn packet_sizes(&self) -> (u64, u64) {
+        (self.config.packet_size.get(), self.mss)
+    }
+
+    /// The progress so far.
+    pub fn progress(&self) -> SenderProgress {
+        let known = self.rtt.is_known();
+        let (rtt_samples, rtt_sum) = self.rtt.totals();
+        SenderProgress {
+            sent_bytes: self.counters.sent_bytes,
+            delivered_bytes: self.rate.delivered,
+            sent_packets: self.counters.sent_packets,
+            acked_packets: self.counters.acked_packets,
+            lost_packets: self.counters.lost_packets,
+            marked_packets: self.ce_packets_seen,
+            rtt_samples,
+            rtt_sum,
+            min_rtt: if known { self.rtt.min() } else { Span::ZERO },
+            smoothed_rtt: if known {
+                self.rtt.smoothed()
+            } else {
+                Span::ZERO
+            },
+            in_flight: self.in_flight,
+            cwnd: self.allowance.cwnd.map_or(0, |_| self.cwnd()),
+            pacing_bps: self.pacing_rate.map_or(0, Rate::bps),
+        }
+    }
+
     /// The state for plots and audits.
     pub fn snapshot(&self) -> SenderSnapshot {
         let mut scheme = Fields::default();

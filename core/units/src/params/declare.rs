@@ -10,7 +10,8 @@ use crate::{Bytes, Rate, Span};
 /// The sentence is the field's documentation. The kind is the name of a [`Kind`](crate::Kind), or of an enum that
 /// [`choice!`](crate::choice) declares, with the allowed words if only some are. The range is in base units (ns, bit/s,
 /// bytes), and a unit is named if the kind has none. The default is written as in scenarios; a parameter without one is
-/// required, unless its kind is an `Option`: then it may be absent. `Packets` are real numbers, as windows in packets
+/// required, unless its kind is an `Option`: then it may be absent. The default of a `File` is a name that drivers look
+/// up, so that scenarios may leave it out; the core always needs the file. `Packets` are real numbers, as windows in packets
 /// are, and a `PacketCount` is whole; another type may follow the kind (`Bytes as u64`). `#[trial("...")]` gives values
 /// for test kits that fit the other parameters (see [`ParamSpec::trial`](crate::ParamSpec::trial)). The struct has
 /// `PARAMS` for the registry and `read` for the constructor.

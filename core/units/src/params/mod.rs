@@ -267,6 +267,21 @@ mod tests {
     }
 
     #[test]
+    fn the_default_of_a_file_is_a_name_for_scenarios_and_the_core_needs_the_file() {
+        const SPECS: &[ParamSpec] =
+            &[ParamSpec::new("model", Kind::File, "which").default("usual")];
+        let described = SPECS[0].to_json();
+        assert_eq!(described["default"], "usual");
+        assert_eq!(described["required"], false);
+        assert_eq!(SPECS[0].default_value(), None);
+        let missing = Params::resolve(SPECS, []).unwrap_err().to_string();
+        assert_eq!(missing, "parameter 'model' is missing");
+        let json = serde_json::json!({"model": {"name": "a", "sha256": "00"}});
+        let params = Params::from_json(SPECS, json.as_object().unwrap()).unwrap();
+        assert_eq!(params.file("model").unwrap().name, "a");
+    }
+
+    #[test]
     fn lists_steps_and_files_are_read() {
         const SPECS: &[ParamSpec] = &[
             ParamSpec::new("packets", Kind::Counts, "which").range(1.0, 10.0),

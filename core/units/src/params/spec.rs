@@ -77,13 +77,13 @@ pub struct ParamSpec {
     /// The quantity that it measures.
     pub kind: Kind,
     /// Value if the scenario does not set it, as text (`"0.7"`, `"40 ms"`, or in base units `"40000000"`); `None` means
-    /// the parameter is simply absent.
+    /// the parameter is simply absent. For a file it is a name that drivers look up: the core has to be given the file.
     pub default: Option<&'static str>,
     /// Minimum and maximum allowed value, in base units (numeric kinds).
     pub range: (f64, f64),
     /// Unit of the value, where the kind has none.
     pub unit: &'static str,
-    /// True if the scenario must set it.
+    /// True if it must be given; scenarios may leave out a file with a default.
     pub required: bool,
     /// Meaning, one sentence.
     pub doc: &'static str,
@@ -117,6 +117,9 @@ impl ParamSpec {
     /// Sets the default, as text.
     pub const fn default(mut self, value: &'static str) -> Self {
         self.default = Some(value);
+        if matches!(self.kind, Kind::File) {
+            self.required = true;
+        }
         self
     }
 
@@ -182,9 +185,10 @@ impl ParamSpec {
         specs
     }
 
-    /// The default as a value.
+    /// The default as a value; `None` for files, whose contents the core does not know.
     pub fn default_value(&self) -> Option<Value> {
         self.default
+            .filter(|_| self.kind != Kind::File)
             .map(|text| self.parse(text).expect("a registry default parses"))
     }
 
@@ -282,15 +286,19 @@ impl ParamSpec {
             Kind::Choice(words) => serde_json::json!(words),
             _ => serde_json::Value::Null,
         };
+        let default = match self.kind {
+            Kind::File => serde_json::json!(self.default),
+            _ => serde_json::json!(self.default_value().map(|value| value.to_json())),
+        };
         serde_json::json!({
             "name": self.name,
             "kind": self.kind.name(),
             "choices": choices,
-            "default": self.default_value().map(|value| value.to_json()),
+            "default": default,
             "min": bound(self.range.0),
             "max": bound(self.range.1),
             "unit": self.unit,
-            "required": self.required,
+            "required": self.required && self.default.is_none(),
             "doc": self.doc,
             "source": self.source,
         })

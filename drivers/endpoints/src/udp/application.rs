@@ -129,14 +129,13 @@ fn sender(
     let SchemeRef::Native(scheme, params) = &task.flow.scheme else {
         return Err(RunError::Internal("this scheme is not a native one".into()));
     };
+    #[cfg(feature = "event-log")]
+    let scheme = &super::event_log::log_events(scheme);
     let random = Stream::new(task.cell.seed, &name);
-    Sender::new(
-        config.clone(),
-        scheme,
-        params,
-        now,
-        random,
-        &task.cell.files,
-    )
-    .map_err(|error| RunError::Input(format!("flow {flow}: {error}")))
+    let refused = |error| RunError::Input(format!("flow {flow}: {error}"));
+    let files = &task.cell.files;
+    let sender =
+        Sender::new(config.clone(), scheme, params, now, random, files).map_err(refused)?;
+    sender.expect_own_decisions().map_err(refused)?;
+    Ok(sender)
 }

@@ -6,6 +6,8 @@
 
 mod application;
 mod connection;
+#[cfg(feature = "event-log")]
+mod event_log;
 mod stream;
 
 use super::clock::{EventLoop, RunClock, SampleTimes, add_key};

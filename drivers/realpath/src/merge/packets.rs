@@ -184,7 +184,7 @@ impl Packets {
                     .map_err(|error| folder.packets_error(error))?;
             }
             (_, Log::Bins(log)) => folder.bins(log)?,
-            (None, Log::Packets(_)) => {}
+            (None, Log::Packets(_)) | (_, Log::Nothing(_)) => {}
         }
         if !progress(length, length) {
             return Err(RunError::Interrupted(libc::SIGTERM));

@@ -12,8 +12,11 @@ pub(in crate::schemes) struct Probing {
 }
 
 impl Probing {
-    /// Linux's; the mean of the gains is 1.
-    pub(in crate::schemes) fn linux() -> Self {
-        Probing { gains: vec![1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], until_drained: false, rounds: 10 }
+    /// Linux's gain of the phase that sends more.
+    pub(in crate::schemes) const LINUX_GAIN: f64 = 1.25;
+
+    /// Linux's phases with this gain in the one that sends more; the next one sends as much less, so that the mean is 1.
+    pub(in crate::schemes) fn linux(gain: f64) -> Self {
+        Probing { gains: vec![gain, 2.0 - gain, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], until_drained: false, rounds: 10 }
     }
 }

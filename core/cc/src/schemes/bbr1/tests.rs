@@ -14,7 +14,7 @@ fn scheme(mss: u64) -> Bbr1 {
             mss: Bytes::new(mss),
             ..setup()
         },
-        Probing::linux(),
+        Probing::linux(Probing::LINUX_GAIN),
     )
 }
 
@@ -127,7 +127,7 @@ fn the_pacing_rates_of_the_phases() {
         let paced = path.scheme.flow.pacing.bps() as f64 / 1e6;
         assert!((paced / mbps - 1.0).abs() < 1e-5, "phase {phase}: {paced}");
     }
-    assert_eq!(Probing::linux().gains.iter().sum::<f64>(), 8.0);
+    assert_eq!(Probing::linux(1.5).gains.iter().sum::<f64>(), 8.0);
 }
 
 #[test]
