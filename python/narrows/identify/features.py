@@ -1,0 +1,102 @@
+"""All lines of a card: each feature, how it is measured, and the probes that it is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from narrows.identify import responses, rhythm, windows
+from narrows.identify.samples import NotMeasuredError, Sample
+from narrows.identify.trace import Trace
+
+SHORT, LONG, SHALLOW = "probe-short-rtt", "probe-long-rtt", "probe-shallow-buffer"
+RANDOM_LOSS, RATE_STEP, RTT_STEP = "probe-random-loss", "probe-rate-step", "probe-rtt-step"
+BESIDE_CUBIC, ECN = "probe-beside-cubic", "probe-ecn"
+#: The probes in the order in which they run: those that separate most schemes first.
+PROBES = (SHORT, LONG, SHALLOW, BESIDE_CUBIC, RANDOM_LOSS, RATE_STEP, ECN, RTT_STEP)
+_STEADY = (SHORT, LONG, SHALLOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature of a sender."""
+
+    name: str
+    title: str
+    unit: str
+    #: The probes that show it; other scenarios are measured too if `anywhere`.
+    probes: tuple[str, ...]
+    measure: Callable[[Trace], Sequence[Sample]]
+    anywhere: bool = True
+    #: Digits after the point in tables.
+    digits: int = 3
+
+
+def _refuse(_trace: Trace) -> Sequence[Sample]:
+    raise NotMeasuredError("it is measured from several runs together")
+
+
+#: Measured from the runs at all ratios of loss together.
+LOSS_EXPONENT = Feature("loss-exponent", "throughput by loss, exponent", "", (RANDOM_LOSS,), _refuse, False)
+FEATURES = (
+    Feature("slow-start-growth", "slow start, growth per round", "", (LONG,), windows.measure_start, True, 2),
+    Feature("slow-start-end", "slow start, ended by", "", _STEADY, windows.measure_exit),
+    Feature(
+        "slow-start-window",
+        "slow start, largest window",
+        "BDP",
+        (LONG,),
+        windows.measure_exit_window,
+        True,
+        2,
+    ),
+    Feature("decrease", "window after a loss", "share", _STEADY, windows.measure_decrease),
+    Feature("law", "law of growth", "", (SHORT, LONG), windows.measure_law),
+    Feature(
+        "growth-linear", "growth, linear", "packets/round", (SHORT, LONG), windows.measure_linear, True, 2
+    ),
+    Feature(
+        "growth-exponential",
+        "growth, exponential",
+        "share/round",
+        (SHORT, LONG),
+        windows.measure_exponential,
+        True,
+        4,
+    ),
+    Feature("growth-cubic", "growth, cubic: C", "packets/s^3", (SHORT, LONG), windows.measure_cubic),
+    Feature("queue", "standing queue", "packets", (SHORT, LONG, ECN), rhythm.measure_queue, True, 1),
+    Feature("utilization", "delivered rate", "share", (*_STEADY, ECN), rhythm.measure_utilization),
+    Feature("loss", "lost packets", "share", (*_STEADY, ECN), rhythm.measure_loss, True, 4),
+    Feature("gain", "probing, rate", "", (LONG,), rhythm.measure_gain),
+    Feature("drain", "draining, rate", "", (LONG,), rhythm.measure_drain),
+    Feature("gain-period", "probing, period", "s", (LONG,), rhythm.measure_gain_period, True, 2),
+    Feature("oscillation", "window, period", "RTT", (SHORT, LONG), rhythm.measure_oscillation, True, 1),
+    Feature(
+        "dip-period", "dips of the window, period", "s", (SHORT, LONG), rhythm.measure_dip_period, True, 2
+    ),
+    Feature(
+        "dip-floor", "dips of the window, to", "packets", (SHORT, LONG), rhythm.measure_dip_floor, True, 1
+    ),
+    Feature("dip-length", "dips of the window, for", "s", (SHORT, LONG), rhythm.measure_dip_length),
+    Feature(
+        "loss-window",
+        "window at random loss",
+        "packets",
+        (RANDOM_LOSS,),
+        responses.measure_loss_window,
+        False,
+        1,
+    ),
+    Feature("share", "share beside CUBIC", "share", (BESIDE_CUBIC,), responses.measure_share, False),
+    Feature("harm", "harm to CUBIC", "share", (BESIDE_CUBIC,), responses.measure_harm, False),
+    Feature("rise", "rate rises: 90 % after", "s", (RATE_STEP,), responses.measure_rise, True, 2),
+    Feature("peak", "rate falls: largest delay", "s", (RATE_STEP,), responses.measure_peak),
+    Feature(
+        "clearing", "rate falls: queue short after", "s", (RATE_STEP,), responses.measure_clearing, True, 2
+    ),
+    Feature("after-delay", "longer path: rate kept", "share", (RTT_STEP,), responses.measure_after_delay),
+    Feature("fall", "window falls without loss, to", "share", (ECN, SHORT), responses.measure_fall),
+    Feature("bursts", "packets sent in bursts", "share", (SHORT, LONG), rhythm.measure_bursts, True, 2),
+    Feature("per-answer", "packets per acknowledgement", "", (SHORT,), rhythm.measure_per_answer, True, 2),
+)

@@ -1,0 +1,244 @@
+"""Runs the probes with a scheme, and finds the runs of schemes in folders."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from narrows.documents.identify import Card
+from narrows.errors import DataError, UnavailableError, UsageError
+from narrows.identify import next_probe
+from narrows.identify.card import Runs, make_card
+from narrows.identify.features import PROBES
+from narrows.identify.logs import read_any
+from narrows.identify.naming import Namer
+
+if TYPE_CHECKING:
+    from narrows.scenario import Override
+    from narrows.scenario.loading import Loaded
+
+SIMULATE, EMULATE = "simulate", "emulate"
+#: The file of the cards beside the folders of the probes.
+DOCUMENT = "identify.json"
+#: The page with their figures, in the same place.
+PAGE = "identify.html"
+#: Runs of each probe: simulated ones take no time, emulated ones their duration.
+DEFAULT_RUNS = {SIMULATE: 6, EMULATE: 1}
+#: The probability of a name from which on no further emulated probe starts.
+DEFAULT_CERTAINTY = {SIMULATE: None, EMULATE: 0.95}
+
+
+def _tell_nothing(_number: int, _probe: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Order:
+    """How probes are run."""
+
+    where: str
+    runs: int
+    seed: int = 1
+    #: Seconds after which no further probe starts.
+    budget_s: float | None = None
+    #: The budget as it was written.
+    budget: str = ""
+    probes: tuple[str, ...] = PROBES
+    #: The probability of a name from which on no further probe starts; None runs them all in order.
+    certainty: float | None = None
+    #: Called before each probe with its number and its name.
+    tell: Callable[[int, str], object] = _tell_nothing
+
+
+def plane_of(scheme: str) -> str:
+    """The plane on which a scheme is probed unless another is requested: our schemes are simulated.
+
+    Raises `ScenarioError` for a scheme that scenarios do not accept, and `UsageError` for several.
+    """
+    from narrows.scenario import load, registry
+
+    rows = load(PROBES[0], [_schemes(scheme)]).scenario.schemes
+    if len(rows) != 1:
+        raise UsageError(f"{scheme}: write each scheme as a separate argument")
+    flows = [flow for flow in rows[0].flows if not flow.background]
+    return SIMULATE if all(flow.scheme in registry.load().schemes for flow in flows) else EMULATE
+
+
+def _schemes(scheme: str) -> Override:
+    from narrows.scenario.overrides import Override, split_list
+
+    # Parameters are written as in scenarios; a name alone is no YAML.
+    return Override("WHAT", "schemes", f"[{scheme}]" if scheme.startswith("{") else split_list(scheme))
+
+
+def run_probes(scheme: str, folder: Path, order: Order) -> Card:
+    """Runs the probes with a scheme into folders below `folder`, or completes them, and returns the card.
+
+    Raises `UnavailableError` if the scheme cannot run on the plane, and `DataError` if no run is valid.
+    """
+    from rich.console import Console
+
+    from narrows.campaign.run import run_campaign
+    from narrows.scenario import load
+    from narrows.scenario.overrides import Override
+
+    quiet = Console(file=io.StringIO())
+    began = time.monotonic()
+    groups: list[Runs] = []
+    why_not = "its probe did not run"
+    loaded = {
+        probe: load(
+            probe,
+            [
+                Override("--where", "where", order.where),
+                _schemes(scheme),
+                Override("--runs", "runs", str(order.runs)),
+                Override("--seed", "seed", str(order.seed)),
+            ],
+        )
+        for probe in order.probes
+    }
+    lengths = {probe: _length_s(scenario) for probe, scenario in loaded.items()}
+    remaining = list(order.probes)
+    while remaining:
+        probe = remaining[0]
+        if order.certainty is not None:
+            card = make_card(scheme, scheme, order.where, groups, why_not) if groups else None
+            if card is not None and next_probe.is_certain(_namer(), card, order.certainty):
+                why_not = "its probe was not needed for the name"
+                break
+            probe = next_probe.choose_probe(_namer(), card, remaining, lengths)
+        remaining.remove(probe)
+        expected = 0.0 if order.where == SIMULATE else lengths[probe] * order.runs
+        spent = time.monotonic() - began
+        if order.budget_s is not None and groups and spent + expected > order.budget_s:
+            why_not = f"its probe did not run within {order.budget}"
+            continue
+        order.tell(len(order.probes) - len(remaining) - 1, probe)
+        finished = run_campaign(
+            loaded[probe],
+            folder / probe,
+            resume=False,
+            argv=["narrows", *sys.argv[1:]],
+            console=quiet,
+            quiet=True,
+        )
+        if skipped := finished.folder.header.skipped:
+            raise UnavailableError(f"{scheme}: {skipped[0].reason}")
+        groups += [group for _, group in _runs_of(folder / probe)]
+    if not any(group.records for group in groups):
+        raise DataError(
+            f"{folder}: no run of {scheme} is valid; narrows show {folder / order.probes[0]} explains"
+        )
+    return make_card(scheme, scheme, order.where, groups, why_not)
+
+
+def _length_s(loaded: Loaded) -> float:
+    """The seconds of a probe with one run of each of its cells."""
+    points = {row.label for row in loaded.scenario.schemes}
+    return loaded.scenario.duration_ns / 1e9 * len(points)
+
+
+@cache
+def _namer() -> Namer:
+    from narrows.identify.reference_library import read_library
+
+    return Namer(read_library())
+
+
+def name_cards(cards: Sequence[Card]) -> list[Card]:
+    """Cards with the names of their senders."""
+    return [replace(card, naming=_namer().name(card)) for card in cards]
+
+
+def read_cards(folder: Path) -> list[Card]:
+    """The cards of all schemes in a folder (a campaign, the cell of one, or the folder of an identification),
+    or the card of a log.
+
+    Raises `DataError` if it has no records.
+    """
+    if folder.is_file():
+        return [_card_of_log(folder)]
+    if (folder / "run.json").is_file():
+        return [_card_of_cell(folder)]
+    campaigns = [folder] if (folder / "campaign.json").is_file() else _campaigns_below(folder)
+    groups: dict[tuple[str, str], list[Runs]] = {}
+    for campaign in campaigns:
+        for key, group in _runs_of(campaign):
+            groups.setdefault(key, []).append(group)
+    several = len(groups) > 1
+    cards = [
+        make_card(f"{folder}: {scheme}" if several else str(folder), scheme, where, runs, "it was not run")
+        for (scheme, where), runs in groups.items()
+        if any(group.records for group in runs)
+    ]
+    if not cards:
+        raise DataError(f"{folder}: has no valid runs; narrows show {folder} explains")
+    return cards
+
+
+def record_of(card: Card, probe: str, cell: str) -> Path:
+    """The folder of the record of a cell of a card. Raises `DataError` if it does not exist any more."""
+    for folder in map(Path, card.folders):
+        if folder.is_file() or (folder / "run.json").is_file():
+            return folder
+        if (folder / "cells" / cell).is_dir() and _name_of(folder) == probe:
+            return folder / "cells" / cell
+    raise DataError(f"{', '.join(card.folders)}: the record of {cell} on {probe} does not exist any more")
+
+
+def _card_of_log(file: Path) -> Card:
+    from narrows.formats.runs import scheme_of
+
+    read_any(file)
+    return make_card(str(file), scheme_of(file), "import", [Runs(file.name, file, [file], [1])], "")
+
+
+def _campaigns_below(folder: Path) -> list[Path]:
+    below = sorted(place.parent for place in folder.glob("*/campaign.json"))
+    if not below:
+        raise DataError(f"{folder}: is neither a campaign, nor a cell, nor the folder of an identification")
+    return below
+
+
+def _card_of_cell(folder: Path) -> Card:
+    from narrows.campaign.json_files import read_run
+    from narrows.documents.resolved import read_cell
+
+    cell = read_cell(read_run(folder).cell)
+    campaign = folder.resolve().parent.parent
+    runs = Runs(_name_of(campaign) or cell.id, folder, [folder], [cell.run])
+    return make_card(str(folder), cell.scheme, cell.where, [runs], "it was not run")
+
+
+def _name_of(campaign: Path) -> str | None:
+    from narrows.campaign.store import CampaignFolder
+
+    if not (campaign / "campaign.json").is_file():
+        return None
+    return CampaignFolder.read(campaign).header.name
+
+
+def _runs_of(campaign: Path) -> list[tuple[tuple[str, str], Runs]]:
+    """The runs of each scheme of a campaign, by scheme and plane."""
+    from narrows.api.campaign import Campaign
+
+    opened = Campaign(campaign)
+    groups: dict[str, Runs] = {}
+    places = {row: place for place, row in enumerate(opened.schemes)}
+    for run in sorted(opened.runs, key=lambda run: places[run.row]):
+        group = groups.setdefault(run.scheme, Runs(opened.name, campaign, [], []))
+        if run.valid:
+            group.records.append(run.path)
+            group.numbers.append(run.number)
+        else:
+            group.notes.append(f"{run.path}: is {run.verdict or run.state}, and was not used")
+    return [((scheme, opened.plane), group) for scheme, group in groups.items()]

@@ -1,0 +1,1 @@
+"""The library of references of `narrows identify`, and how often names are right."""
