@@ -10,7 +10,10 @@
 mod batch;
 mod captures;
 mod errors;
+mod fallible_text;
 mod formats;
+mod gym;
+mod learn;
 mod packets;
 mod pantheon;
 mod probe;
@@ -19,9 +22,14 @@ mod traces;
 mod tunnel;
 
 use errors::{cell_error, folder_error};
+use fallible_text::Text;
+use narrows_allocator::ExitingAllocator;
 use narrows_record::{Record, metrics, verify};
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
+
+#[global_allocator]
+static ALLOCATOR: ExitingAllocator = ExitingAllocator;
 
 /// Reads the record in `folder`.
 fn open(folder: &Path) -> PyResult<Record> {
@@ -40,6 +48,10 @@ mod _native {
         export_csv, export_pcapng, export_qlog, import_bins, import_packets, read_mahimahi,
         read_qlog,
     };
+    #[pymodule_export]
+    use super::gym::{Policies, Worlds, gym_counters, gym_rewards};
+    #[pymodule_export]
+    use super::learn::{Training, score_model, score_rules};
     #[pymodule_export]
     use super::packets::packets;
     #[pymodule_export]
@@ -70,8 +82,8 @@ fn version() -> &'static str {
 
 /// All entries that scenarios may name, as JSON.
 #[pyfunction]
-fn registry() -> String {
-    narrows_cell::registry().to_string()
+fn registry() -> Text {
+    Text(narrows_cell::registry().to_string())
 }
 
 /// The reason why an element (JSON object, base units) cannot be built; `None` if it can. `files` has the contents of
@@ -100,12 +112,15 @@ fn check_element(
 }
 
 /// The reason why a scheme cannot be built with these parameters (JSON object, base units); `None` if it can. `files`
-/// has the contents of the files that they name, by their SHA-256.
+/// has the contents of the files that they name, by their SHA-256. With `decided_outside` the caller will make its
+/// decisions.
 #[pyfunction]
+#[pyo3(signature = (name, params_json, files, decided_outside = false))]
 fn check_scheme(
     name: &str,
     params_json: &str,
     files: std::collections::BTreeMap<String, Vec<u8>>,
+    decided_outside: bool,
 ) -> PyResult<Option<String>> {
     let params = serde_json::from_str(params_json)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
@@ -113,12 +128,14 @@ fn check_scheme(
     for (sha256, content) in files {
         contents.insert(&sha256, content);
     }
-    Ok(match narrows_cell::check_scheme(name, &params, &contents) {
-        Ok(()) => None,
-        // The caller knows the position and reports it better.
-        Err(narrows_cell::CellError::Params { error, .. }) => Some(error.to_string()),
-        Err(error) => Some(error.to_string()),
-    })
+    Ok(
+        match narrows_cell::check_scheme(name, &params, &contents, decided_outside) {
+            Ok(()) => None,
+            // The caller knows the position and reports it better.
+            Err(narrows_cell::CellError::Params { error, .. }) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        },
+    )
 }
 
 /// The name of the congestion control in the content of a BPF object file.
@@ -133,14 +150,15 @@ fn bpf_object_name(content: &[u8]) -> PyResult<String> {
 /// The bounds of the flows of a cell (JSON text), as JSON: `flows` has the number of each flow and `by`, its bound as
 /// part of a sentence, or null; `refusal` says why the cell must not be simulated, or is null.
 #[pyfunction]
-fn bounds(cell_json: &str) -> PyResult<String> {
+fn bounds(cell_json: &str) -> PyResult<Text> {
     let cell = narrows_cell::Cell::parse(cell_json).map_err(cell_error)?;
     let flows: Vec<_> = cell
         .bounds()
         .into_iter()
         .map(|bound| serde_json::json!({"flow": bound.flow, "by": bound.by}))
         .collect();
-    Ok(serde_json::json!({"flows": flows, "refusal": cell.unbounded()}).to_string())
+    let bounds = serde_json::json!({"flows": flows, "refusal": cell.unbounded()});
+    Ok(Text(bounds.to_string()))
 }
 
 /// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.
@@ -152,7 +170,7 @@ fn simulate(
     cell_json: &str,
     out_dir: PathBuf,
     files_dir: Option<PathBuf>,
-) -> PyResult<String> {
+) -> PyResult<Text> {
     let folder = files_dir.unwrap_or_default();
     let load = |json: &serde_json::Value| narrows_cell::load_files(json, &folder);
     let cell = narrows_cell::Cell::parse_with(cell_json, load).map_err(cell_error)?;
@@ -173,17 +191,19 @@ fn simulate(
     if let Some(error) = interrupt {
         return Err(error);
     }
-    outcome.map(|run| run.to_text()).map_err(errors::sim_error)
+    outcome
+        .map(|run| Text(run.to_text()))
+        .map_err(errors::sim_error)
 }
 
 /// All metrics of the record in `cell_dir`, as JSON.
 #[pyfunction]
-fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
+fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Text> {
     py.detach(|| {
         let record = open(&cell_dir)?;
         let measured = metrics::measure(&record);
         measured
-            .map(|json| json.to_string())
+            .map(|json| Text(json.to_string()))
             .map_err(|e| errors::record_error(&cell_dir, e))
     })
 }
@@ -191,25 +211,28 @@ fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
 /// Answers to questions about modes and values of senders in the record in `cell_dir`: a JSON list of questions, and
 /// one object for each with its `value` or the reason why it is `absent`.
 #[pyfunction(name = "states")]
-fn answer_states(py: Python<'_>, cell_dir: PathBuf, questions: &str) -> PyResult<String> {
+fn answer_states(py: Python<'_>, cell_dir: PathBuf, questions: &str) -> PyResult<Text> {
     let questions: Vec<metrics::states::StateQuestion> = serde_json::from_str(questions)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     py.detach(|| {
         let record = open(&cell_dir)?;
         metrics::states::answer(&record, &questions)
-            .map(|json| json.to_string())
+            .map(|json| Text(json.to_string()))
             .map_err(|e| errors::record_error(&cell_dir, e))
     })
 }
 
 /// The descriptions of all metrics, as JSON.
 #[pyfunction(name = "metrics")]
-fn metrics_registry() -> String {
-    metrics::registry().to_string()
+fn metrics_registry() -> Text {
+    Text(metrics::registry().to_string())
 }
 
 /// Whether the record in `cell_dir` is possible at all, check by check, as JSON.
 #[pyfunction(name = "verify")]
-fn verify_record(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
-    py.detach(|| Ok(verify::verify(&open(&cell_dir)?).to_json().to_string()))
+fn verify_record(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Text> {
+    py.detach(|| {
+        let checks = verify::verify(&open(&cell_dir)?).to_json();
+        Ok(Text(checks.to_string()))
+    })
 }
