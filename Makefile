@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel lock clean
+.PHONY: help demo test nightly slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel lock clean
 .PHONY: check-rust check-python
 
 help: ## print this list
@@ -59,6 +59,12 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 
 test: build $(STAMPS)/tools ## run all tests (Rust and Python), and say what was skipped
 	@PROPTEST_RNG_SEED=$(SEED) $(PYTHON) .ci/tests
+
+nightly: build $(STAMPS)/tools ## what repeats tests in full: known paths, studies, every figure in every size, three seeds; about an hour
+	$(BIN)/pytest -m nightly $$(grep -l mark.nightly tests/python/test_*.py)
+	cargo test --release --quiet $(CRATES) --test all -- --ignored --skip tunnel::
+	NARROWS_FIGURES=all $(BIN)/pytest --numprocesses auto tests/python/test_figures_hold_data.py
+	@$(MAKE) explore ROUNDS=3
 
 slurm: build $(STAMPS)/tools ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
 	$(BIN)/pytest -m slurm tests/python/test_sweep_slurm.py
@@ -86,7 +92,7 @@ explore: build $(STAMPS)/tools ## draw other cases for the property tests, ROUND
 
 check: build $(STAMPS)/tools ## formatting, lints, lengths, types, generated files, licences, features, the example, additions, studies, kills
 	@.ci/beside check-rust check-python
-	@.ci/step "studies" "2 minutes" $(BIN)/pytest -m study
+	@.ci/step "studies" "2 minutes" $(BIN)/pytest -m study $$(grep -l mark.study tests/python/test_*.py)
 
 # What cargo does keeps one processor waiting where it links, and is waited for by nothing beside it.
 check-rust:
@@ -96,12 +102,13 @@ check-rust:
 	@! command -v gofmt >/dev/null || test -z "$$(gofmt -l programs | tee /dev/stderr)"
 	$(BIN)/python .ci/licences
 	$(BIN)/python .ci/built-once
-	@.ci/step "clippy" "2 minutes" cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+	@.ci/step "clippy" "2 minutes" cargo clippy --release --quiet --workspace --all-targets \
+	    --features narrows-endpoints/event-log -- -D warnings
 	@.ci/step "examples/own-scheme" "1 minute" \
 	    cargo test --release --quiet --locked --manifest-path examples/own-scheme/Cargo.toml
 	@.ci/step "additions to a copy of the workspace" "1 minute" cargo test --release --quiet $(CRATES) --test adding
 	@NARROWS_KILLS=50 .ci/step "killed agents" "1 minute" \
-	    cargo test --release --quiet -p narrows-agent --test all no_process_survives
+	    cargo test --release --quiet $(CRATES) --test all no_process_survives
 
 check-python:
 	$(BIN)/python .ci/lints

@@ -14,6 +14,45 @@ from numpy.typing import NDArray
 _Path: TypeAlias = str | PathLike[str]
 _Series: TypeAlias = NDArray[np.float64]
 
+class Training:
+    """A training under way. `recipe` is JSON; with `state` and `rows` (numbers of rounds and their rows) it
+    is resumed.
+
+    Raises `ValueError` with one sentence.
+    """
+
+    def __init__(
+        self,
+        recipe: str,
+        seed: int,
+        threads: int,
+        state: bytes | None = None,
+        rows: list[tuple[int, bytes]] | None = None,
+    ) -> None: ...
+    @property
+    def complete(self) -> bool:
+        """True after the last round of the recipe."""
+    @property
+    def rounds_kept(self) -> int:
+        """Number of latest rounds whose rows a resumed training needs."""
+    @property
+    def score(self) -> float | None:
+        """The score of the best model so far in doublings, once measured."""
+    def round(self, threads: int) -> str:
+        """Makes one round; returns a row of the log as JSON."""
+    def state(self) -> bytes:
+        """The state after the latest round, without rows."""
+    def latest_rows(self) -> bytes:
+        """The rows of the latest round; empty if later rounds need none."""
+    def model(self, notes: list[tuple[str, str]]) -> bytes:
+        """The content of the file of the best model so far, with `notes` in its metadata."""
+
+def score_model(scheme: str, content: bytes, trials: str, threads: int) -> str:
+    """Throughput, delay and loss of one flow of a model in each of `trials`, as JSON."""
+
+def score_rules(content: bytes, objective: str, seed: int, threads: int) -> str:
+    """The objective of a rule table on each link, as JSON."""
+
 def simulate_summaries(
     cells: list[str],
     tell: Callable[[int, str], object],
@@ -29,6 +68,81 @@ def simulate_summaries(
     ``error`` with ``kind`` (``input``, ``memory``, ``internal``) and ``message``. No file is written and no
     process started.
     """
+
+class Worlds:
+    """Many simulated episodes that advance together; results are in its arrays, episode by episode and agent
+    by agent.
+
+    Raises `ValueError` with one sentence.
+    """
+
+    def __init__(
+        self,
+        cells: list[str],
+        agents: list[int],
+        count: int,
+        *,
+        reward: str,
+        steps: int,
+        threads: int,
+        oracle: bool = False,
+        files_dir: _Path | None = None,
+    ) -> None: ...
+    @property
+    def inputs(self) -> int:
+        """Numbers of one observation."""
+    @property
+    def choices(self) -> int | None:
+        """Number of actions to choose from; None if an action consists of numbers."""
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Minimum and maximum of each number of an action."""
+    @property
+    def observations(self) -> NDArray[np.float32]:
+        """Inputs of the next decisions."""
+    @property
+    def counters(self) -> NDArray[np.float64]:
+        """Counters of the last steps, as listed by `gym_counters`."""
+    @property
+    def rewards(self) -> NDArray[np.float64]:
+        """Rewards of the last steps."""
+    @property
+    def clipped(self) -> NDArray[np.uint32]:
+        """Actions out of bounds since the episodes began."""
+    @property
+    def endings(self) -> NDArray[np.uint8]:
+        """For each episode 0 while it waits for actions, 1 after its number of steps, 2 at the end of its
+        run, 3 after an action that was not a number.
+        """
+    def facts(self) -> list[tuple[float, float, float, float, float]]:
+        """Of each course: mean capacity (bit/s), base RTT (ns), limit of the queue (bytes, or infinite), best
+        window (packets, or NaN), number of flows.
+        """
+    def reset(self, starts: list[tuple[int, int] | None]) -> None:
+        """Begins an episode in each place that has a course and a seed."""
+    def step(self, actions: NDArray[np.float32], skip: NDArray[np.bool_]) -> None:
+        """Lets the agents of all episodes act, except where `skip` is true."""
+
+class Policies:
+    """Copies of a scheme's policy, each with a memory. Raises `ValueError` with one sentence."""
+
+    def __init__(self, cell: str, count: int, files_dir: _Path) -> None: ...
+    @property
+    def inputs(self) -> int:
+        """Numbers of one observation."""
+    @property
+    def choices(self) -> int | None:
+        """Number of actions to choose from; None if an action consists of numbers."""
+    def reset(self, which: NDArray[np.bool_]) -> None:
+        """Forgets the memories of the copies where `which` is true."""
+    def act(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The actions for observations, one row for each copy."""
+
+def gym_counters() -> list[tuple[str, str]]:
+    """Counters of a step: name and meaning of each, in order."""
+
+def gym_rewards() -> list[tuple[str, str]]:
+    """Built-in rewards: name and meaning."""
 
 class FlowRates(TypedDict):
     """What one flow sent and what arrived, per bin, in the direction of its data."""
@@ -130,10 +244,13 @@ def check_element(element_json: str, files: dict[str, bytes] | None = None) -> s
     ``files`` has the contents of the files that the element names, by their SHA-256.
     """
 
-def check_scheme(name: str, params_json: str, files: dict[str, bytes]) -> str | None:
+def check_scheme(
+    name: str, params_json: str, files: dict[str, bytes], decided_outside: bool = False
+) -> str | None:
     """Why a scheme can't be built with these parameters (JSON object, base units); None if it can.
 
-    ``files`` has the contents of the files that they name, by their SHA-256.
+    ``files`` has the contents of the files that they name, by their SHA-256. With ``decided_outside`` the
+    caller will make its decisions.
     """
 
 def bounds(cell_json: str) -> str:

@@ -7,11 +7,15 @@ from narrows.errors import NarrowsError, UnavailableError
 #: Keyed by import name.
 EXTRAS = {
     "distributed": "dask",
+    "gymnasium": "gym",
     "matplotlib": "plot",
+    "minari": "gym-offline",
     "pandas": "frames",
+    "pettingzoo": "gym-multi",
     "polars": "frames",
     "safetensors": "learn",
     "scipy": "hunt",
+    "stable_baselines3": "gym-sb3",
 }
 
 

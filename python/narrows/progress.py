@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,6 +10,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+
+
+#: A smaller share of the work allows no estimate of the rest.
+_LEAST_SHARE = 0.02
+
+
+def show_time(seconds: float) -> str:
+    """`48 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def bars(console: Console, live: bool) -> Progress:
@@ -30,17 +45,43 @@ def bars(console: Console, live: bool) -> Progress:
 
 
 class Bar:
-    """One bar."""
+    """One bar, which shows one stage of the work after the other."""
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
+    def __init__(self, progress: Progress, task: TaskID, after_s: float) -> None:
         self._progress = progress
         self._task = task
+        self._visible_at = time.monotonic() + after_s
+        self._stage = ""
+        self._first: tuple[float, float] | None = None
+
+    def show(self, stage: str, done: float, total: float | None, note: str = "") -> None:
+        """Shows that `done` of `total` of a stage is complete; `total` is None if it is unknown."""
+        if stage != self._stage:
+            self._progress.reset(self._task, description=stage)
+            self._stage = stage
+        self._progress.update(self._task, total=total)
+        self.update(done, note=note)
+
+    def time_left(self, share: float) -> str:
+        """`, at most 20 s left` once enough is done for an estimate; work may end early."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (now, share)
+        began, already = self._first
+        if share - already <= _LEAST_SHARE or share >= 1:
+            return ""
+        return f", at most {show_time((now - began) * (1 - share) / (share - already))} left"
 
     def update(self, done: float | None = None, total: float | None = None, note: str | None = None) -> None:
         """Updates the amount done, the total and the note; None leaves a value unchanged."""
         self._progress.update(self._task, completed=done, total=total)
         if note is not None:
             self._progress.update(self._task, note=note)
+        self._reveal()
+
+    def _reveal(self) -> None:
+        if time.monotonic() >= self._visible_at:
+            self._progress.start()
 
     def count(self, done: int, total: int, noun: str = "") -> None:
         """Shows `done` of `total`, in words too: `3 of 12 runs`."""
@@ -49,13 +90,23 @@ class Bar:
     def advance(self) -> None:
         """Advances by one."""
         self._progress.advance(self._task)
+        self._reveal()
 
 
 @contextmanager
-def progress(description: str, total: float | None = None, *, quiet: bool = False) -> Iterator[Bar]:
-    """A bar while the block runs, if standard error is a terminal and not `quiet`."""
+def progress(
+    description: str = "", total: float | None = None, *, quiet: bool = False, after_s: float = 0.0
+) -> Iterator[Bar]:
+    """A bar while the block runs, if standard error is a terminal and not `quiet`; with `after_s`, at its
+    first change after so many seconds.
+    """
     from narrows.console import stderr_console
 
     console = stderr_console()
-    with bars(console, console.is_terminal and not quiet) as all_bars:
-        yield Bar(all_bars, all_bars.add_task(description, total=total, note=""))
+    all_bars = bars(console, console.is_terminal and not quiet)
+    bar = Bar(all_bars, all_bars.add_task(description, total=total, note=""), after_s)
+    try:
+        bar._reveal()
+        yield bar
+    finally:
+        all_bars.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import select
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -63,10 +65,28 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self._session: str | None = None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._open_page()
+
+    def _open_page(self) -> str:
+        """Opens a page that shares no storage with others; returns its context."""
+        self._session = None
+        context: str = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.said, self.requests = [], []
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        return context
+
+    @contextlib.contextmanager
+    def new_page(self) -> Iterator[Browser]:
+        """A page as in a browser that has just been started, which takes a second of a processor."""
+        context = self._open_page()
+        try:
+            yield self
+        finally:
+            self._session = None
+            self.call("Target.disposeBrowserContext", browserContextId=context)
 
     def __enter__(self) -> Browser:
         return self
@@ -107,7 +127,7 @@ class Browser:
             message = json.loads(part)
             if "id" in message:
                 self._answers[message["id"]] = message
-            else:
+            elif message.get("sessionId") == self._session:
                 self._event(message["method"], message["params"])
 
     def _event(self, method: str, params: dict[str, Any]) -> None:

@@ -22,7 +22,6 @@ from click.testing import CliRunner, Result
 from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.results import metric_list
-from narrows.campaign.schema import resolved_scenario
 from narrows.cli.all_commands import app
 from narrows.comparison.document import Request
 from narrows.comparison.document import compare as typed
@@ -124,7 +123,7 @@ def campaign(
     }
     (folder / "campaign.json").write_text(json.dumps(content))
     entries = from_data(cells, list[CellEntry])
-    columns = Columns(read_resolved(resolved_scenario(content)))
+    columns = Columns(read_resolved(resolved))
     made = Results(
         format=FORMAT,
         scenario="made-up",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
 import shell_kit  # noqa: E402
+from browser import Browser  # noqa: E402
 from shell_kit import Shell  # noqa: E402
 
 
@@ -49,13 +51,26 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache-of-hosts"))
 
 
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests of a process."""
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """A page without storage or history."""
+    with chromium.new_page() as page:
+        yield page
+
+
 #: The slowest files. `make test` gives whole files to processes, so that tests share fixtures: with these
 #: first, no process ends long after the others.
 _LONGEST = (
-    "test_calibrate.py", "test_figures_hold_data.py", "test_irregular_files.py", "test_kills.py",
-    "test_hunt.py", "test_lab.py", "test_lab_lesson.py", "test_tampering.py", "test_mutated_scenarios.py",
-    "test_notebooks.py", "test_exit_codes.py", "test_shipped_scenarios.py", "test_accessibility.py",
-    "test_site_browser.py",
+    "test_figures_hold_data.py", "test_kills.py", "test_calibrate.py", "test_irregular_files.py",
+    "test_notebooks.py", "test_hunt.py", "test_bbr_cases.py", "test_accessibility.py", "test_adding.py",
+    "test_tampering.py", "test_site_browser.py", "test_mutated_scenarios.py", "test_lab.py",
 )  # fmt: skip
 
 
@@ -63,6 +78,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the slowest files first."""
     places = {name: place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Appends the processor seconds of each test and of the processes that it started to the file that
+    NARROWS_COSTS names. Unlike durations they hardly depend on what else the machine does."""
+    before = _processor_seconds()
+    result = yield
+    if place := os.environ.get("NARROWS_COSTS"):
+        with Path(place).open("a") as file:
+            file.write(f"{_processor_seconds() - before:.2f}\t{item.nodeid}\n")
+    return result
+
+
+def _processor_seconds() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 @pytest.hookimpl(wrapper=True)

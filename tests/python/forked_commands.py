@@ -3,8 +3,13 @@ their start-up cost. Each has a time limit."""
 
 from __future__ import annotations
 
+import atexit
+import functools
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -36,25 +41,64 @@ class Ended:
 def run_all(commands: Sequence[Sequence[str | Path]], cwd: Path) -> list[Ended]:
     """Runs commands of Narrows one after the other in a folder."""
     asked = [[str(word) for word in words] for words in commands]
-    done = subprocess.run(
-        [sys.executable, __file__],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=True,
+    server = _server()
+    assert server.stdin and server.stdout
+    server.stdin.write(json.dumps([str(cwd), asked]) + "\n")
+    server.stdin.flush()
+    answer = server.stdout.readline()
+    assert answer, "the process that forks commands has ended"
+    return [Ended(words, *one) for words, one in zip(asked, json.loads(answer), strict=True)]
+
+
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    """The process that forks the commands of all tests of this process; it ends with its input."""
+    server = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    return [Ended(words, *one) for words, one in zip(asked, json.loads(done.stdout), strict=True)]
+    atexit.register(server.communicate)
+    return server
 
 
 def _main() -> None:
-    import matplotlib.pyplot  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
-
-    import narrows.cli.all_commands  # noqa: F401
-
+    import_everything()
     os.environ.update(NO_COLOR="1", COLUMNS="200", NARROWS_TRACEBACK="")
-    print(json.dumps([_forked(words) for words in json.load(sys.stdin)]))
+    for line in sys.stdin:
+        cwd, commands = json.loads(line)
+        os.chdir(cwd)
+        print(json.dumps([_forked(words) for words in commands]), flush=True)
+
+
+#: Libraries that commands import inside functions; duckdb looks for pandas.
+LIBRARIES = (
+    "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg",
+    "matplotlib.patheffects", "matplotlib.pyplot", "pandas", "pyarrow.parquet",
+)  # fmt: skip
+
+
+def import_packages(*names: str) -> None:
+    """Imports all modules of packages of Narrows, also those that are imported inside functions.
+
+    Otherwise every fork imports them again, which is three quarters of the processor time of a command.
+    """
+    for name in names:
+        package = importlib.import_module(f"narrows.{name}")
+        for module in pkgutil.walk_packages(package.__path__, f"narrows.{name}."):
+            importlib.import_module(module.name)
+
+
+def import_everything() -> None:
+    """Imports all packages, and libraries that commands import inside functions."""
+    import narrows
+
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    packages = {module.name for module in pkgutil.iter_modules(narrows.__path__) if module.ispkg}
+    # No command uses the learning environments, some of whose libraries may be missing.
+    import_packages(*sorted(packages - {"gym"}))
+    # The collector of a fork would touch, and copy, the pages of all these objects.
+    gc.collect()
+    gc.freeze()
 
 
 def _forked(words: list[str]) -> tuple[int | None, str]:

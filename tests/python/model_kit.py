@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from narrows.models import remy
 from narrows.models.checkpoint import crc32c, mask_checksum
 from narrows.models.format import Array, write
 
@@ -130,16 +133,47 @@ def checkpoint(folder: Path, parts: dict[str, Array], prefix: str = "global/", b
     return folder / "model.index"
 
 
-def small_network() -> bytes:
-    """A model file for Indigo that keeps its window: all scores are equal except that of "hold"."""
-    units = 2
+def small_network(kind: str = "indigo", units: int = 2, notes: Mapping[str, str] | None = None) -> bytes:
+    """A model file for Indigo or Muses that keeps its window: all scores are equal except that of "hold"."""
+    inputs = {"indigo": 9, "muses": 11}[kind]
     return write(
-        "indigo",
+        kind,
         {
             "output_bias": np.array([0, 0, 1, 0, 0], dtype="<f4"),
             "output_weights": np.zeros((units, 5), dtype="<f4"),
             "bias0": np.zeros(4 * units, dtype="<f4"),
-            "kernel0": np.zeros((9 + units, 4 * units), dtype="<f4"),
+            "kernel0": np.zeros((inputs + units, 4 * units), dtype="<f4"),
         },
-        {},
+        notes or {},
     )
+
+
+def small_table(notes: Mapping[str, str] | None = None) -> bytes:
+    """A model file for Remy with two rules."""
+    return write(remy.KIND, remy.arrays(table(4)), notes or {})
+
+
+def small_policy(notes: Mapping[str, str] | None = None) -> bytes:
+    """A model file for Aurora that never changes its rate."""
+    design = {"observation": "aurora", "step": "rtt", "action": "rate-factor", "layers": [{"kind": "dense"}]}
+    arrays = {"kernel0": np.zeros((30, 1), dtype="<f4"), "bias0": np.zeros(1, dtype="<f4")}
+    return write("aurora", arrays, {**(notes or {}), "policy": json.dumps(design)})
+
+
+def small_model(scheme: str) -> bytes:
+    """A model file for a scheme whose parameters have a default model."""
+    return {"aurora": small_policy, "remy": small_table}.get(scheme, lambda: small_network(scheme))()
+
+
+def ship(folder: Path) -> Path:
+    """Writes small models under the names of those that come with Narrows."""
+    folder.mkdir(parents=True)
+    notes = {"trained_by": "Narrows", "recipe": "test", "seed": "1", "version": "0.1", "score": "0.95"}
+    # The number of units tells them apart.
+    for units, name in enumerate(("indigo", "indigo-1-128", "indigo-no-calib"), 2):
+        (folder / f"{name}.safetensors").write_bytes(small_network(units=units, notes=notes))
+    (folder / "muses.safetensors").write_bytes(small_network("muses", notes=notes))
+    (folder / "aurora.safetensors").write_bytes(small_policy(notes))
+    (folder / "tao.safetensors").write_bytes(small_table(notes))
+    (folder / "indigo.md").write_text("# A card\n")
+    return folder

@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from forked_commands import import_packages
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCENARIOS = sorted(path for path in ROOT.glob("scenarios/*/*.yaml"))
 
@@ -270,10 +272,8 @@ def fault(code: int, most: int, said: str) -> str | None:
 def main() -> None:
     """Tries scenarios; the last line counts the exit codes."""
     task, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    # Imported once, so that each child has it.
-    import narrows.campaign.run
-    import narrows.cli
-    import narrows.scenario  # noqa: F401
+    # Imported once, so that each child has it; no more than a run needs, since its memory is limited.
+    import_packages("agent", "analysis", "campaign", "cli", "documents", "scenario")
 
     codes: Counter[int] = Counter()
     for number in range(seed, seed + count):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +39,17 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = report.build(root / "results" / "first", pdf=False).html
     assert made is not None
     found = site.build([root / "results"], root / "web")
-    campaign = next(one["page"] for one in found["campaigns"] if Path(one["folder"]).name == "first")
+    campaign = next(one.page for one in found.campaigns if Path(one.folder).name == "first")
+    card = ("identify", root / "results" / "first", "-o", root / "card")
+    assert narrows(*card).exit_code == 0
     assert narrows("lab", "run", family(root / "family"), "-o", root / "lab").exit_code == 0
     return {
         "report": made,
-        "list": Path(found["index"]),
+        "list": Path(found.index),
         "campaign": Path(campaign),
         "laboratory": root / "lab" / "report.html",
+        "card": root / "card" / "identify.html",
     }
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path / "profile") as opened:
-        yield opened
 
 
 DRAWN = "(narrowsReport.drawAll(), narrowsReport.drawn() === narrowsReport.total)"
@@ -62,6 +58,7 @@ READY = {
     "list": "document.readyState === 'complete'",
     "campaign": "document.getElementById('overlay').dataset.drawn === '1'",
     "laboratory": "document.readyState === 'complete'",
+    "card": "document.readyState === 'complete'",
 }
 
 

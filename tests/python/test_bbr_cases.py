@@ -4,12 +4,11 @@ expectations."""
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-import processes
+from campaign_kit import narrows
 
 CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "bbr").glob("a*.yaml"))
 
@@ -21,11 +20,10 @@ def test_all_cases_of_the_appendix_have_a_scenario() -> None:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_the_case_holds(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "narrows", "run", str(path), "-o", str(out), "--no-report"]
-    done = processes.run(command, seconds=240)
-    assert (out / "results.json").exists(), done.stderr
+    done = narrows("run", path, "-o", out, "--no-report")
+    assert (out / "results.json").exists(), done.output
     found = json.loads((out / "results.json").read_text())["expect"]
     assert {one["scheme"] for one in found} == {"bbr3", "bbr-draft"}
     failed = [(one["text"], one["value"], one["reason"]) for one in found if one["outcome"] != "holds"]
     assert not failed, failed
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output

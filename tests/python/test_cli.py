@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 import narrows
 import processes
 from narrows.cli.all_commands import app
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
-COMMANDS = (
-    *("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor", "hosts", "trace"),
-    *("import", "export", "ls", "lab", "note", "tag", "merge", "query", "init", "man"),
-)
+
+
+def _words(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
+    """The words of a command and of all commands below it."""
+    yield names
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            yield from _words(below, *names, name)
+
+
+COMMANDS = [words for words in _words(app) if words]
 
 
 def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -26,11 +37,14 @@ def call(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProces
     return processes.run([PROGRAM, *arguments], cwd=cwd, env=environment)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_starts_with_an_example(command: str) -> None:
-    done = call(command, "--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"Example:  narrows {command}")
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_starts_with_an_example_and_shows_values(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*words, "--help"], prog_name="narrows")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("Example:  narrows ")
+    # Marks of the library: of absent values, and of paragraphs that keep their lines.
+    assert "Sentinel" not in done.stdout and "UNSET" not in done.stdout
+    assert not re.search("^   narrows ", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("--version",)])

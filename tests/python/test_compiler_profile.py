@@ -68,6 +68,17 @@ def test_foreign_crates_and_targets_are_compiled_without_the_profile(
     assert called(*words, into="somewhere") == []
 
 
+@pytest.mark.parametrize("crate", ["narrows_net", "all"])
+def test_programs_of_tests_are_compiled_without_optimisation(called: Called, crate: str) -> None:
+    assert called("--crate-name", crate, "-C", "opt-level=3", "--test") == ["-Copt-level=0"]
+    assert called("--crate-name", "narrows_tests", "-C", "opt-level=3") == ["-Copt-level=0"]
+
+
+def test_programs_of_tests_that_compute_long_are_optimised(called: Called) -> None:
+    assert called("--crate-name", "queues", "-C", "opt-level=3", "--test") == []
+    assert called("--crate-name", "narrows_media", "--test")[0].startswith("-Cprofile-use=")
+
+
 @pytest.mark.parametrize("says", ["rustc 1.94.1 (abc)", "rustc 1.97.0-nightly (abc)", "clippy 0.1.95 (abc)"])
 def test_other_compilers_compile_without(called: Called, says: str) -> None:
     assert called(*OURS, says=says) == []

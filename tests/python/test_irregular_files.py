@@ -198,7 +198,8 @@ def test_only_regular_files_are_opened(odd: list[Path], tmp_path: Path) -> None:
 _OTHERS = {
     "agent/cell.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py", "cli/completion.py",
     "comparison/equivalence.py", "comparison/page.py", "documents/reference.py", "files.py",
-    "json_shapes.py", "lab/contest_report.py", "lab/new.py", "lab/page.py",
+    "identify/page.py",
+    "lab/contest_report.py", "lab/new.py", "lab/page.py",
     "programs/trial.py", "report/assemble.py", "report/drawing.py", "report/page.py", "report/paper.py",
     "scenario/chance.py", "scenario/habits.py", "scenario/quantity.py",
     "scenario/reference.py", "site/pages.py",

@@ -258,9 +258,9 @@ def test_the_cost_of_a_cell_does_not_grow_with_their_number(
             return write(handle, data)
 
         monkeypatch.setattr(os, "write", counted)
-        for entry in cells:
-            folder.fail(entry["id"], "internal", "no reason")
-            folder.keep(entry["id"])
+        for entry in folder.cells:
+            folder.fail(entry.id, "internal", "no reason")
+            folder.keep(entry.id)
         monkeypatch.undo()
         assert store.read_document(path) == folder.document
         folder.end_session("done")

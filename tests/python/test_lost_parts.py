@@ -15,6 +15,7 @@ import narrows
 from campaign_kit import edited, sentence, simulate
 from campaign_kit import narrows as call
 from narrows.cli.all_commands import app
+from narrows.documents.sweep import FailedCell
 from narrows.errors import DataError, NarrowsError
 from narrows.locks import FolderLock
 from narrows.sweep.engines import engine
@@ -83,9 +84,9 @@ def test_cells_that_were_removed_meanwhile_are_missing_at_the_end(
     assert error.value.exit_code == 1
     document = json.loads((path / "sweep.json").read_text())
     assert document["cells"] < CELLS and document["sessions"][-1]["outcome"] == "incomplete"
-    assert SweepFolder.read(path).document["cells"] == len(set(SweepFolder.read(path).column("cell")))
+    assert SweepFolder.read(path).document.cells == len(set(SweepFolder.read(path).column("cell")))
     assert _run(loaded, path) == CELLS
-    assert SweepFolder.read(path).document["cells"] == CELLS
+    assert SweepFolder.read(path).document.cells == CELLS
 
 
 def test_the_command_says_how_many_cells_are_there(
@@ -180,7 +181,7 @@ def test_a_sweep_whose_document_was_edited_is_refused(sweep: Path) -> None:
 def test_a_hunt_and_a_calibration_detect_lost_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = SweepFolder.end
 
-    def losing(folder: SweepFolder, outcome: str, failed: list[dict[str, Any]]) -> None:
+    def losing(folder: SweepFolder, outcome: str, failed: list[FailedCell]) -> None:
         # A fast machine would write its only part after this.
         folder.flush()
         _lose(folder.path)

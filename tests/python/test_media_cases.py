@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-import processes
+from campaign_kit import narrows
 
 CASES = sorted((Path(__file__).resolve().parents[2] / "scenarios" / "media").glob("call-5.*.yaml"))
 
@@ -20,9 +19,8 @@ def test_all_cases_of_the_rfc_have_a_scenario() -> None:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_the_case_holds(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "narrows", "run", str(path), "-o", str(out), "--no-report"]
-    done = processes.run(command, seconds=480)
-    assert (out / "results.json").exists(), done.stderr
+    done = narrows("run", path, "-o", out, "--no-report")
+    assert (out / "results.json").exists(), done.output
     found = json.loads((out / "results.json").read_text())["expect"]
     tried = {one["scheme"].split()[0] for one in found}
     assert tried == ({path.stem.rpartition("-")[2]} if "pause" in path.stem else {"scream", "gcc"})
@@ -32,4 +30,4 @@ def test_the_case_holds(path: Path, tmp_path: Path) -> None:
         if one["outcome"] != "holds"
     ]
     assert not failed, failed
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output

@@ -11,7 +11,14 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
 #: Figures of each, by the beginning of its name.
-FIGURES = {"1-first-run": 1, "2-compare-schemes": 1, "3-sweep": 1, "4-own-metric": 0, "5-other-tools": 5}
+FIGURES = {
+    "1-first-run": 1,
+    "2-compare-schemes": 1,
+    "3-sweep": 1,
+    "4-own-metric": 0,
+    "5-other-tools": 5,
+    "6-teach-a-sender": 1,
+}
 
 # The packages of Jupyter warn about their own parts.
 pytestmark = [

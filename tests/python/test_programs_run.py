@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -148,10 +149,13 @@ duration: 6 s
 def test_a_check_reports_its_observations(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(MANIFEST)
     done = call(tmp_path, "programs", "check", "mine.yaml", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (found,) = json.loads(done.stdout)["checks"]
-    assert found["scheme"] == "mine:default"
-    assert found["seen"]["traffic"]["sender"]["payload_bytes"] > 500_000
+    (trial,) = json.loads(done.stdout)["checks"]
+    # A busy machine may spoil the run, and that is all that may be wrong with it.
+    by_the_machine = [re.search("emulator|processor|hypervisor", reason) for reason in trial["reasons"]]
+    assert trial["verdict"] in ("ok", "degraded", "invalid") and all(by_the_machine), trial["reasons"]
+    assert done.returncode == (6 if trial["verdict"] == "invalid" else 0), done.stdout + done.stderr
+    assert trial["scheme"] == "mine:default"
+    assert trial["seen"]["traffic"]["sender"]["payload_bytes"] > 500_000
     shown = call(tmp_path, "programs", "check", "mine.yaml").stdout
     assert "data       connector to listener:" in shown
     assert "to 20001" in shown

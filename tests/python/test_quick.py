@@ -225,7 +225,6 @@ def test_events_end_with_the_error(tmp_path: Path) -> None:
         ("duration:", "measure: {warmup: 5 s}\nduration:", ("the key is from: measure: {from: 5 s}",)),
         ("duration:", "\tseed: 3\nduration:", ("a tab begins or separates", "spaces only")),
         ("duration:", "title: a: b\nduration:", ("put a text with a colon in it in quotes",)),
-        ("[cubic]", "[remy]", ("remy needs a model, such as {remy: NAME}; narrows models lists",)),
         ("[cubic]", "[{scheme: remy, model: }]", ("must be the name of a model",)),
         ("[cubic]", "[{linux: bbr}]", ("schemes.0: ", "linux:bbr")),
         ("[cubic]", "[bbr]", ('unknown scheme "bbr"; did you mean bbr1, bbr3 or linux:bbr?',)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     alone = tmp_path_factory.mktemp("alone") / "report.html"  # Nothing else is beside it.
     shutil.copyfile(made, alone)
     return alone
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path / "profile") as made:
-        yield made
 
 
 def test_the_console_is_heard(browser: Browser, tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ def test_system_is_that_of_the_record_and_reproducing_is_explained(
     started = next(machine for machine in doc.system if machine.title == "When the campaign was started")
     assert dict(started.rows)["python"] == "3.11.7" and "abc1234" in dict(started.rows)["agent"]
     assert doc.reproduce.commands == ["narrows run scenarios/basic/first-look.yaml -o 'my results'"]
-    assert ("scenario hash", load(folder).record["hash"]) in doc.reproduce.facts
+    assert ("scenario hash", load(folder).header.hash) in doc.reproduce.facts
     assert "schema: narrows/scenario/1" in page.words
     assert {row[0].text for row in doc.fingerprints.rows} == {"cubic", "reno", "copa"}
 

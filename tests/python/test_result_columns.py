@@ -17,7 +17,6 @@ from campaign_kit import SCENARIO, narrows, simulate
 from narrows.campaign import results
 from narrows.campaign.columns import Columns, infer_types
 from narrows.campaign.results_file import _array, table
-from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.data import to_data
 from narrows.documents.resolved import read_resolved
@@ -224,7 +223,7 @@ def test_names_of_columns_never_meet() -> None:
     row = {"label": "cubic (run 1, flow 2)", "values": {"run": "1", "flow": "2"}, "flows": []}
     keys = {"run": "hosts.all.run", "flow": "path.flow"}
     document = {"scenario": {"resolved": {"schemes": [row], "matrix": keys}}}
-    columns = Columns(read_resolved(resolved_scenario(document)), ["path_flow"])
+    columns = Columns(read_resolved(document["scenario"]["resolved"]), ["path_flow"])
     names = [column.name for column in columns.listed]
     assert names == ["hosts_all_run", "path_flow_3"]
     assert columns.base("cubic (run 1, flow 2)") == "cubic"

@@ -18,7 +18,9 @@ import pytest
 
 import compare_kit
 from campaign_kit import edited, narrows, one_and_two, sentence
-from narrows.campaign import notes
+from narrows.campaign import notes, sealing
+from narrows.documents.data import from_data
+from narrows.documents.site import Site
 from narrows.errors import UsageError
 from narrows.report.packed import unpack
 from narrows.site import build, making, page_workers, ranks
@@ -99,8 +101,8 @@ def test_several_processes_draw_the_pages_that_one_draws(place: Path) -> None:
     steps: list[tuple[int, int, str]] = []
     first = build([many], alone)
     second = build([many], beside, processes=2, progress=lambda *step: steps.append(step))
-    assert [one["drawn"] for one in second["campaigns"]] == [True] * (page_workers.FEW - 1)
-    assert [one["problem"] for one in second["problems"]] == [one["problem"] for one in first["problems"]]
+    assert [one.drawn for one in second.campaigns] == [True] * (page_workers.FEW - 1)
+    assert [one.problem for one in second.problems] == [one.problem for one in first.problems]
     assert files_of(alone) == files_of(beside)
     for name in files_of(alone):
         assert (alone / name).read_bytes() == (beside / name).read_bytes(), name
@@ -245,6 +247,25 @@ def test_a_list_of_pages_that_was_edited_is_refused(place: Path) -> None:
     assert "its digest does not fit" in sentence(narrows("site", place, "-o", target))
 
 
+@pytest.mark.parametrize("path", [(), ("campaigns", "{}"), ("campaigns", "{}", "listed")])
+def test_a_site_with_members_of_a_newer_version_is_not_rewritten(place: Path, path: tuple[str, ...]) -> None:
+    target = place.parent / "web"
+    site(place, "-o", target)
+    file = target / "site.json"
+    document = json.loads(file.read_text())
+    page = next(iter(document["campaigns"]))
+    names = [name.format(page) for name in path]
+    part = document
+    for name in names:
+        part = part[name]
+    part["invented"] = 1
+    file.write_text(sealing.seal(document, "narrows/site/1"))
+    before = file.read_bytes()
+    said = sentence(narrows("site", place, "-o", target))
+    assert f"the file.{'.'.join((*names, 'invented'))} was written by a newer version" in said
+    assert file.read_bytes() == before
+
+
 def test_only_one_process_writes_a_site(place: Path) -> None:
     target = place.parent / "web"
     target.mkdir()
@@ -297,8 +318,8 @@ def test_ranks_are_those_that_the_runs_leave_open(tmp_path: Path) -> None:
     compare_kit.campaign(results / "alone", {"best": runs(9e6, 12)}, document={"name": "alone"})
     target = tmp_path / "web"
     assert len(site(results, "-o", target)["campaigns"]) == 4
-    listed = json.loads((target / "site.json").read_text())["campaigns"]
-    tables = {one["metric"]["name"]: one["table"] for one in ranks.tables(listed)}
+    listed = from_data(json.loads((target / "site.json").read_text()), Site).campaigns
+    tables = {one.metric.name: one.table for one in ranks.tables(listed)}
     table = tables["throughput_bps"]
     assert [cell.text for cell in table.head] == [
         "experiment",
@@ -312,7 +333,7 @@ def test_ranks_are_those_that_the_runs_leave_open(tmp_path: Path) -> None:
         ["many", "simulate", "12", "1-2", "1-2", "3"]
     ]
     assert "many" in table.rows[0][0].to, "the latest campaign counts"
-    assert table.rows[0][3].small.endswith("Mbit/s")
+    assert str(table.rows[0][3].small).endswith("Mbit/s")
 
 
 def test_a_hundred_campaigns_take_little_room_in_the_list(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import functools
 import http.server
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import compare_kit
 from browser import PROGRAM, Browser
 from narrows import site
 from narrows.campaign import notes
+from narrows.documents.site import SiteMade
 from narrows.report.charts import NumberChart, Series
 from narrows.site.campaigns import write_run
 from report_campaigns import Spec, write_campaign
@@ -52,20 +52,14 @@ def fill(results: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> SiteMade:
     root = tmp_path_factory.mktemp("site")
     fill(root / "results")
     return site.build([root / "results"], root / "web")
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path / "profile") as opened:
-        yield opened
-
-
-def page_of(made: dict[str, Any], folder: str) -> Path:
-    return next(Path(one["page"]) for one in made["campaigns"] if Path(one["folder"]).name == folder)
+def page_of(made: SiteMade, folder: str) -> Path:
+    return next(Path(one.page) for one in made.campaigns if Path(one.folder).name == folder)
 
 
 SHOWN = """[...document.querySelector('table.campaigns').tBodies[0].rows].filter((row) => row.offsetParent)
@@ -75,8 +69,8 @@ FITS = "document.documentElement.scrollWidth <= innerWidth"
 
 
 @WIDTHS
-def test_the_list_is_sorted_and_filtered(browser: Browser, made: dict[str, Any], width: int) -> None:
-    browser.open(Path(made["index"]), width=width)
+def test_the_list_is_sorted_and_filtered(browser: Browser, made: SiteMade, width: int) -> None:
+    browser.open(Path(made.index), width=width)
     latest = ["first-look", "first-look", "many-1", "many-0"]
     assert browser.run(SHOWN) == latest
     browser.run(f"{HEAD.format(0)}.querySelector('button').click()")
@@ -118,12 +112,12 @@ def test_the_list_is_sorted_and_filtered(browser: Browser, made: dict[str, Any],
     assert browser.run(SHOWN) == []
     assert browser.run(FITS)
     assert browser.said == []
-    folder = Path(made["site"]).as_uri()
+    folder = Path(made.site).as_uri()
     assert all(url.startswith((folder, "data:")) for url in browser.requests), browser.requests
 
 
-def test_the_ranking_has_a_choice_of_metrics(browser: Browser, made: dict[str, Any]) -> None:
-    browser.open(Path(made["index"]))
+def test_the_ranking_has_a_choice_of_metrics(browser: Browser, made: SiteMade) -> None:
+    browser.open(Path(made.index))
     shown = "[...document.querySelectorAll('.rank')].filter((one) => one.offsetParent).map((one) => one.id)"
     cells = """[...document.querySelectorAll('#{0} tbody tr')].map((row) =>
         [...row.cells].map((one) => one.firstChild.textContent.trim()))"""
@@ -138,7 +132,7 @@ def test_the_ranking_has_a_choice_of_metrics(browser: Browser, made: dict[str, A
     assert browser.said == []
 
 
-def opened(browser: Browser, made: dict[str, Any], folder: str = "first", **how: Any) -> None:
+def opened(browser: Browser, made: SiteMade, folder: str = "first", **how: Any) -> None:
     """The page of a campaign, with the first runs in its chart."""
     browser.open(page_of(made, folder), **how)
     browser.until("document.getElementById('overlay').dataset.drawn === '1'")
@@ -159,7 +153,7 @@ RUNS = "narrowsSite.chosen"
 
 @WIDTHS
 def test_a_run_is_put_into_the_chart_by_a_click_and_taken_out(
-    browser: Browser, made: dict[str, Any], width: int
+    browser: Browser, made: SiteMade, width: int
 ) -> None:
     opened(browser, made, width=width)
     assert len(browser.run(RUNS)) == 2
@@ -180,7 +174,7 @@ def test_a_run_is_put_into_the_chart_by_a_click_and_taken_out(
     assert browser.said == []
 
 
-def test_the_scatter_tells_zooms_and_hides(browser: Browser, made: dict[str, Any]) -> None:
+def test_the_scatter_tells_zooms_and_hides(browser: Browser, made: SiteMade) -> None:
     opened(browser, made, width=1000)
     see(browser, "scatter-plot")
     tip = "document.querySelector('.scatter-tip').textContent"
@@ -204,7 +198,7 @@ def test_the_scatter_tells_zooms_and_hides(browser: Browser, made: dict[str, Any
     assert browser.said == []
 
 
-def test_the_keyboard_goes_from_mark_to_mark_and_chooses(browser: Browser, made: dict[str, Any]) -> None:
+def test_the_keyboard_goes_from_mark_to_mark_and_chooses(browser: Browser, made: SiteMade) -> None:
     opened(browser, made)
     browser.run("document.querySelector('#scatter-plot > svg').focus()")
     told = []
@@ -224,9 +218,7 @@ def test_the_keyboard_goes_from_mark_to_mark_and_chooses(browser: Browser, made:
 
 
 @WIDTHS
-def test_the_chart_zooms_and_its_lines_are_switched(
-    browser: Browser, made: dict[str, Any], width: int
-) -> None:
+def test_the_chart_zooms_and_its_lines_are_switched(browser: Browser, made: SiteMade, width: int) -> None:
     opened(browser, made, width=width)
     see(browser, "overlay")
     span = "narrowsSite.overlay.span()"
@@ -261,7 +253,7 @@ def test_the_chart_zooms_and_its_lines_are_switched(
     assert browser.said == []
 
 
-def test_every_quantity_is_drawn(browser: Browser, made: dict[str, Any]) -> None:
+def test_every_quantity_is_drawn(browser: Browser, made: SiteMade) -> None:
     opened(browser, made)
     browser.run("narrowsSite.toggle('mix-r1')")  # The only sender that paces.
     names = browser.run("[...quantity.options].map((one) => one.value)")
@@ -316,9 +308,9 @@ def test_a_million_points_do_not_freeze_the_page(browser: Browser, tmp_path: Pat
     assert browser.said == []
 
 
-def test_the_theme_is_kept_from_page_to_page(browser: Browser, made: dict[str, Any]) -> None:
+def test_the_theme_is_kept_from_page_to_page(browser: Browser, made: SiteMade) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
-    browser.open(Path(made["index"]))
+    browser.open(Path(made.index))
     assert browser.run(colour) == "rgb(255, 255, 255)"
     browser.run("document.getElementById('theme').click()")
     assert browser.run(colour) == "rgb(20, 24, 29)"
@@ -330,7 +322,7 @@ def test_the_theme_is_kept_from_page_to_page(browser: Browser, made: dict[str, A
     assert browser.said == []
 
 
-def test_a_campaign_without_records_still_has_its_tables(browser: Browser, made: dict[str, Any]) -> None:
+def test_a_campaign_without_records_still_has_its_tables(browser: Browser, made: SiteMade) -> None:
     browser.open(page_of(made, "many-0"))
     assert browser.run("document.querySelectorAll('table.runs tbody tr').length") == 24
     assert "No run left a record" in browser.run("document.getElementById('chart').textContent")
@@ -338,14 +330,14 @@ def test_a_campaign_without_records_still_has_its_tables(browser: Browser, made:
     assert browser.said == []
 
 
-def test_a_link_of_the_verdicts_leads_to_the_run(browser: Browser, made: dict[str, Any]) -> None:
+def test_a_link_of_the_verdicts_leads_to_the_run(browser: Browser, made: SiteMade) -> None:
     opened(browser, made)
     target = browser.run("document.querySelector('table.verdicts a').hash")
     assert browser.run(f"Boolean(document.querySelector('{target}'))")
 
 
-def test_any_web_server_will_do(browser: Browser, made: dict[str, Any]) -> None:
-    handler = functools.partial(Silent, directory=made["site"])
+def test_any_web_server_will_do(browser: Browser, made: SiteMade) -> None:
+    handler = functools.partial(Silent, directory=made.site)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         name = page_of(made, "first").parent.name

@@ -202,7 +202,7 @@ def test_numbers_are_those_of_an_ordinary_campaign(tmp_path: Path) -> None:
     for row in rows(tmp_path / "sweep"):
         if row["point"] == 5:
             same = ordinary[row["scheme"], row["run"], row["flow"]]
-            for name in SweepFolder.read(tmp_path / "sweep").document["metrics"]:
+            for name in SweepFolder.read(tmp_path / "sweep").document.metrics:
                 assert row[name] == same[name], name
             assert row["verdict"] == same["verdict"]
             assert row["seed"] == same["seed"]

@@ -77,7 +77,7 @@ def test_a_worker_is_killed_and_no_cell_is_lost_or_runs_twice(
         assert process.returncode == 0, said
     cells = [row["cell"] for row in rows(tmp_path / "out") if row["flow"] is None]
     assert len(cells) == len(set(cells)) == 160
-    assert SweepFolder.read(tmp_path / "out").document["failed"] == []
+    assert SweepFolder.read(tmp_path / "out").document.failed == []
     run(sweep, tmp_path / "here")
     assert rows(tmp_path / "out") == rows(tmp_path / "here")
 

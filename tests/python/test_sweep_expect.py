@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
+from narrows.documents.data import to_data
 from narrows.errors import EXIT_EXPECTATION, UsageError
 from narrows.sweep.store import SweepFolder
 
@@ -49,7 +50,7 @@ def test_each_expectation_is_judged_at_every_point(tmp_path: Path) -> None:
         assert 0.2 in fail["parameters"].values()
     loss = found["reno, all flows: median loss at most 90 %"]
     assert loss["holds"] == loss["points"] == 2
-    assert SweepFolder.read(tmp_path / "space").document["expect"] == list(found.values())
+    assert to_data(SweepFolder.read(tmp_path / "space").document.expect) == list(found.values())
 
 
 def test_expectations_that_hold_everywhere_exit_with_0(tmp_path: Path) -> None:

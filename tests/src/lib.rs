@@ -12,7 +12,8 @@ pub mod worlds;
 use narrows_cc::testing::{example_files, example_params};
 use narrows_cell::Cell;
 use narrows_record::{Record, RunDocument, TransferRow, metrics, read};
-use narrows_units::Files;
+use narrows_sim::Limits;
+use narrows_units::{Files, Kind};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -85,7 +86,12 @@ fn schemes_files() -> Vec<(String, Vec<u8>)> {
 /// Parameters without which `scheme` cannot be built, in base units: mostly none.
 pub fn needed(scheme: &str) -> Value {
     match narrows_cc::schemes::find(scheme) {
-        Some(scheme) if scheme.params.iter().any(|spec| spec.required) => {
+        Some(scheme)
+            if scheme
+                .params
+                .iter()
+                .any(|spec| spec.required || spec.kind == Kind::File) =>
+        {
             example_params(scheme).to_json()
         }
         _ => json!({}),
@@ -148,7 +154,7 @@ impl Dumbbell {
         narrows_sim::run(&self.cell(), out, &mut |_| true).expect("the cell runs")
     }
 
-    /// Simulates it in a temporary folder and measures the record.
+    /// Simulates and measures it in memory.
     ///
     /// # Panics
     /// When it cannot run or be measured.
@@ -157,7 +163,8 @@ impl Dumbbell {
     }
 }
 
-/// Simulates a cell in a temporary folder and measures the record.
+/// Simulates a cell and measures its record, in memory: the rows are verified and measured by the code that does it
+/// with files, without writing, compressing and reading these. `batch` compares both ways.
 ///
 /// # Panics
 /// When it cannot run or be measured.
@@ -178,30 +185,45 @@ pub fn measured(cell: &Value) -> (Measured, Record) {
 /// # Panics
 /// When it cannot run or be measured.
 pub fn measured_with(cell: &Value, files: Files) -> (Measured, Record) {
-    let (run, record) = recorded_with(cell, files);
-    let transfers = record
-        .transfers
-        .clone()
-        .map(|bytes| read::read_transfers(bytes).expect("the transfers can be read"));
-    let measured = Measured {
-        run,
-        json: metrics::measure(&record).expect("the record can be measured"),
-        transfers: transfers.unwrap_or_default(),
-    };
-    (measured, record)
+    let record = recorded_with(cell, files);
+    (Measured::new(&record), record)
 }
 
-/// Simulates a cell in a temporary folder, with the files that it names: `run.json` and the record.
+/// As [`measured`], through a record on the disk.
 ///
 /// # Panics
-/// When it cannot run.
-pub fn recorded_with(cell: &Value, files: Files) -> (RunDocument, Record) {
-    let cell = cell_with(cell, files);
+/// When it cannot run or be measured.
+pub fn measured_on_disk(cell: &Value) -> (Measured, Record) {
+    let cell = cell_with(cell, example_files());
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("cell");
     let run = narrows_sim::run(&cell, &out, &mut |_| true).expect("the cell runs");
     let record = narrows_cell::open_record(&out).expect("the record can be read");
-    (run, record)
+    let measured = Measured {
+        run,
+        ..Measured::new(&record)
+    };
+    (measured, record)
+}
+
+/// Simulates a cell in memory, with the files that it names.
+///
+/// # Panics
+/// When it cannot run.
+pub fn recorded_with(json: &Value, files: Files) -> Record {
+    recorded(&cell_with(json, files))
+}
+
+/// Simulates a cell in memory.
+///
+/// # Panics
+/// When it cannot run.
+pub fn recorded(cell: &Cell) -> Record {
+    let limits = Limits {
+        memory: u64::MAX,
+        stop: &|| false,
+    };
+    narrows_sim::run_to_record(cell, &limits).expect("the cell runs")
 }
 
 /// Measurements of a run.
@@ -216,6 +238,22 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// The measurements of a record.
+    ///
+    /// # Panics
+    /// When it cannot be measured.
+    pub fn new(record: &Record) -> Measured {
+        let transfers = record
+            .transfers
+            .clone()
+            .map(|content| read::read_transfers(content).expect("the transfers can be read"));
+        Measured {
+            run: record.run.clone(),
+            json: metrics::measure(record).expect("the record can be measured"),
+            transfers: transfers.unwrap_or_default(),
+        }
+    }
+
     /// A metric of `flow` (`"1"`, `"2"` ... or `"all"`); NaN where it is absent.
     pub fn get(&self, flow: &str, metric: &str) -> f64 {
         let flows = self.json["flows"].as_array().map_or(&[][..], Vec::as_slice);

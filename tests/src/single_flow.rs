@@ -114,7 +114,7 @@ impl Setup {
             None => example_files(),
             Some(model) => models::files(&content(model).expect("the model is installed")),
         };
-        Seen::new(self, &recorded_with(&self.json(), files).1)
+        Seen::new(self, &recorded_with(&self.json(), files))
     }
 }
 

@@ -17,9 +17,9 @@ from narrows.agent.cell import CellOutcome
 from narrows.agent.location import Location
 from narrows.campaign.peers import Stopped
 from narrows.campaign.planes import Progress, Run
-from narrows.campaign.progress import show_time
 from narrows.documents.campaign import CellEntry
 from narrows.errors import UnavailableError, UsageError
+from narrows.progress import show_time
 from narrows.scenario.model import Cell
 from validation.campaign import cell_of, finished, kept, run_cells
 from validation.tunnel.compare import Row, compare, counts

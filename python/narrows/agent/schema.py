@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from narrows.documents.agent import Event
 from narrows.documents.data import DamagedError, from_data
@@ -14,7 +14,7 @@ Kind = TypeVar("Kind")
 _NO_REASON = "the agent failed without giving a reason"
 
 
-def parse(text: bytes) -> dict[str, Any] | None:
+def parse(text: bytes) -> dict[str, object] | None:
     """Parses a line of an agent as a JSON object; returns None if it is not one."""
     try:
         result = json.loads(text)
@@ -31,7 +31,7 @@ def read_event(line: bytes) -> Event | None:
         return None
 
 
-def complaint(answer: dict[str, Any]) -> str | None:
+def complaint(answer: dict[str, object]) -> str | None:
     """The failure that an answer reports, if any."""
     if answer.get("event") == "error":
         return sentence(answer.get("message"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.documents.campaign import PENDING, CellEntry
 from narrows.documents.data import to_data
@@ -24,7 +24,7 @@ _NAMED = 3
 _RUNS = 8
 
 
-def to_document(results: Results, cells: Iterable[CellEntry]) -> dict[str, Any]:
+def to_document(results: Results, cells: Iterable[CellEntry]) -> dict[str, object]:
     """The results as `results.json` has them, with these attempts, which come from campaign.json and not from
     the records.
     """
@@ -39,7 +39,7 @@ def to_document(results: Results, cells: Iterable[CellEntry]) -> dict[str, Any]:
         for cell in cells
         if cell.failures
     ]
-    plain: dict[str, Any] = to_data(results)
+    plain: dict[str, object] = to_data(results)
     return plain | ({"failed_attempts": attempts} if attempts else {})
 
 

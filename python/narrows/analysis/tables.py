@@ -24,10 +24,9 @@ from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign import own_metrics
 from narrows.campaign.conditions import Row, rows_of
-from narrows.campaign.schema import read_scenario
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
-from narrows.documents.resolved import Flow, Resolved
+from narrows.documents.resolved import TRAINED_BY_NARROWS, Flow, Resolved
 from narrows.documents.results import LinkSummary, Metric, Results, Statistics, SummaryLine
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
@@ -97,7 +96,7 @@ def _scenarios(campaigns: Sequence[Campaign]) -> list[Resolved]:
     scenarios = []
     for path, _ in campaigns:
         try:
-            scenario = read_scenario(path, CampaignFolder.read(path).document)
+            scenario = CampaignFolder.read(path).resolved
         except (NarrowsError, KeyError):
             continue
         if scenario.schemes:
@@ -146,7 +145,8 @@ def print_summary(
         if _has_value(metric, campaigns, schemes) or metric.name not in _OF_SEVERAL
     ]
     scenarios = _scenarios(campaigns)
-    statuses = _statuses(_flows(scenarios), schemes)
+    flows = _flows(scenarios)
+    statuses = _statuses(flows, schemes)
     called = RowNames(rows_by_label(scenarios), schemes)
     _print_shared(console, called)
     made, spreads = fit_spread(
@@ -161,6 +161,7 @@ def print_summary(
         if any(status.reason == DEFAULTS_ONLY for status in statuses[scheme])
         for note in (f": {DEFAULTS_ONLY}",)
     ]
+    notes += [(scheme, f": {TRAINED_BY_NARROWS}") for scheme in schemes if _has_own_model(scheme, flows)]
     for scheme in schemes:
         result = [_notes(results, scheme, metrics) for _, results in campaigns]
         for name, mine in zip(names, result, strict=True):
@@ -264,6 +265,10 @@ def _statuses(flows: Mapping[str, Sequence[Flow]], schemes: Iterable[str]) -> di
         )
         for scheme in schemes
     }
+
+
+def _has_own_model(scheme: str, flows: Mapping[str, Sequence[Flow]]) -> bool:
+    return any(flow.has_own_model for flow in flows.get(scheme, ()))
 
 
 def _has_value(metric: Metric, campaigns: Sequence[Campaign], schemes: Iterable[str]) -> bool:

@@ -92,7 +92,7 @@ class Campaign:
         """The resolved scenario: everything in base units, with defaults."""
         from narrows.campaign.schema import resolved_scenario
 
-        return resolved_scenario(self._folder.document)
+        return resolved_scenario(self._folder.header)
 
     @property
     def question(self) -> str:
@@ -102,7 +102,7 @@ class Campaign:
     @property
     def written(self) -> str:
         """The scenario as it was written."""
-        return str((self._folder.document.get("scenario") or {}).get("written") or "")
+        return self._folder.header.scenario.written
 
     @property
     def schemes(self) -> list[str]:
@@ -122,9 +122,8 @@ class Campaign:
     @cached_property
     def _columns(self) -> Columns:
         from narrows.campaign.columns import Columns
-        from narrows.campaign.schema import read_scenario
 
-        return Columns(read_scenario(self._folder.path, self._folder.document))
+        return Columns(self._folder.resolved)
 
     # -- runs ------------------------------------------------------------------------------------
 

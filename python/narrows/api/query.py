@@ -236,12 +236,11 @@ class _Database:
 
     def _cells(self) -> list[_Cell]:
         from narrows.campaign.columns import Columns
-        from narrows.campaign.schema import read_scenario
 
         cells = []
         for name, item in self.campaigns:
             assert item.folder is not None
-            columns = Columns(read_scenario(item.folder.path, item.folder.document))
+            columns = Columns(item.folder.resolved)
             for entry in item.folder.cells:
                 if entry.is_finished:
                     label = entry.scheme

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.calibrate.table import ALL, METRICS, QUANTITIES, Measured, Table
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
+    from narrows.documents.campaign import Header
     from narrows.documents.resolved import Resolved
 
 #: The keys of Pantheon's metadata.
@@ -19,12 +20,10 @@ _PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
 def read_campaign(path: Path) -> Table:
     """The table of a campaign's folder; raises `DataError` if it is not a campaign or has no valid run."""
     from narrows.campaign.results import read
-    from narrows.campaign.schema import read_scenario
     from narrows.campaign.store import CampaignFolder
     from narrows.documents.campaign import INVALID
 
-    document = CampaignFolder.read(path).document
-    scenario = read_scenario(path, document)
+    folder = CampaignFolder.read(path)
     results = read(path)
     rows, invalid = [], 0
     for row in results.rows:
@@ -39,10 +38,10 @@ def read_campaign(path: Path) -> Table:
         raise DataError(f"{path}: has no valid run")
     metrics = {quantity: METRICS[quantity][0] for quantity in QUANTITIES}
     notes = (f"{invalid} invalid runs are left out",) if invalid else ()
-    return Table(str(path), tuple(rows), metrics, _facts(scenario, document), notes)
+    return Table(str(path), tuple(rows), metrics, _facts(folder.resolved, folder.header), notes)
 
 
-def _facts(scenario: Resolved, document: dict[str, Any]) -> dict[str, str]:
+def _facts(scenario: Resolved, header: Header) -> dict[str, str]:
     """The number of flows, the interval between their starts, and the duration, if the campaign
     states them.
     """
@@ -56,16 +55,17 @@ def _facts(scenario: Resolved, document: dict[str, Any]) -> dict[str, str]:
         facts["interval"] = show("span", starts[1] - starts[0] if len(starts) > 1 else 0)
     if scenario.duration_ns:
         facts["duration"] = show("span", scenario.duration_ns)
+    metadata = _read_metadata(header.scenario.written)
     for name, key in _PANTHEON.items():
-        if isinstance(value := _metadata(document).get(key), int):
+        if isinstance(value := metadata.get(key), int):
             facts[name] = str(value) + ("" if name == "flows" else " s")
     return facts
 
 
-def _metadata(document: dict[str, Any]) -> dict[str, Any]:
+def _read_metadata(written: str) -> dict[str, object]:
     """Pantheon's metadata of an imported test: they describe the plan, whereas the logs have the outcome."""
     try:
-        written = json.loads(document["scenario"].get("written") or "")
+        content = json.loads(written)
     except ValueError:
         return {}
-    return written if isinstance(written, dict) else {}
+    return content if isinstance(content, dict) else {}

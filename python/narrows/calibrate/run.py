@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from narrows.calibrate.fit import fit
 from narrows.calibrate.mapping import Map, entries_of, read_map
@@ -162,7 +161,7 @@ def metrics_of(table: Table, chosen: Map) -> dict[str, str]:
     return {**result, **table.metrics, **chosen.metrics}
 
 
-def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: Asked) -> dict[str, Any]:
+def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: Asked) -> dict[str, object]:
     rows = [[row.scheme, row.run, row.flow, dict(row.values)] for row in table.rows]
     content = json.dumps(
         [rows, dict(entries), vars(work) | {"schemes": None}, metrics_of(table, asked.map), asked.seed],
@@ -179,7 +178,7 @@ def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: A
     }
 
 
-def _open(folder: Path, document: dict[str, Any]) -> FolderLock:
+def _open(folder: Path, document: dict[str, object]) -> FolderLock:
     """Creates the folder, or opens it again for the same table, schemes and seed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

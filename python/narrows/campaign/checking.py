@@ -71,7 +71,7 @@ def _check_seal(folder: CampaignFolder) -> Check:
 
 
 def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
-    header, scenario = folder.header, resolved_scenario(folder.document)
+    header, scenario = folder.header, resolved_scenario(folder.header)
     file = folder.path / "campaign.json"
     if header.hash and header.hash not in _hashes(header, scenario):
         yield f"{file}: its resolved scenario is not the one of its hash, {header.hash}"
@@ -201,7 +201,8 @@ def _of_metrics(part: Any, known: set[str]) -> Any:
         return [_of_metrics(item, known) for item in part]
     if isinstance(part, dict) and isinstance(part.get("metrics"), dict):
         kept = {name: value for name, value in part["metrics"].items() if name in known}
-        absent = {name: why for name, why in (part.get("absent") or {}).items() if name in known}
+        # Versions give the reason why a metric has no value in different words.
+        absent = sorted(known.intersection(part.get("absent") or ()))
         return {**part, "metrics": kept, **({"absent": absent} if "absent" in part else {})}
     return part
 

@@ -74,7 +74,7 @@ class Columns:
         """All columns, those of the matrix first."""
         return [column for column, _ in self._found]
 
-    def values(self, label: str, flow: int | None = None) -> dict[str, Any]:
+    def values(self, label: str, flow: int | None = None) -> dict[str, object]:
         """The values of a row of the scenario by column name, for one flow or for all; None if the row has no
         such value, or its flows have different ones.
         """
@@ -185,7 +185,7 @@ def free_name(name: str, kind: str, longer: str, taken: set[str]) -> str:
     return text
 
 
-def infer_types(texts: Iterable[str]) -> tuple[str, dict[str, Any]]:
+def infer_types(texts: Iterable[str]) -> tuple[str, dict[str, object]]:
     """The common kind of written values, and the values in base units by their texts; without a common kind,
     `text` and the values as written.
     """

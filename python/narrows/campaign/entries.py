@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from narrows import __version__
 from narrows.campaign import integrity
-from narrows.campaign.schema import problem_of_members
 from narrows.documents.campaign import (
     FORMAT,
     AgentVersion,
@@ -35,8 +34,8 @@ def now() -> str:
 
 
 def new_document(
-    name: str, where: str, scenario: ScenarioSource, versions: Versions, cells: list[dict[str, Any]]
-) -> dict[str, Any]:
+    name: str, where: str, scenario: ScenarioSource, versions: Versions, cells: list[dict[str, object]]
+) -> dict[str, object]:
     """The campaign.json of a new campaign."""
     header = Header(
         format=FORMAT, name=name, where=where, scenario=scenario, created_at=now(), versions=versions
@@ -55,7 +54,7 @@ def new_overrides(loaded: Loaded) -> list[Override]:
     return [Override(option=item.option, path=item.path, value=item.text) for item in loaded.overrides]
 
 
-def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
+def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, object]:
     """The entry of a cell that has not run."""
     return {
         "id": cell,
@@ -74,16 +73,16 @@ def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def problem_of_campaign(document: dict[str, Any]) -> str | None:
+def problem_of_campaign(document: dict[str, object]) -> str | None:
     """Why a campaign.json could not be read; None if it can be."""
     try:
-        cells = from_data(document, Campaign).cells
+        cells = Campaign.from_members(document).cells
     except DamagedError as error:
         return str(error)
-    return problem_of_members(document) or integrity.problem_of_cells(cells)
+    return integrity.problem_of_cells(cells)
 
 
-def read_entries(file: Path, contents: list[dict[str, Any]]) -> list[CellEntry]:
+def read_entries(file: Path, contents: list[dict[str, object]]) -> list[CellEntry]:
     """The typed entries of cells. Raises `DataError` if they do not fit."""
     try:
         return from_data(contents, list[CellEntry], "the file.cells")
@@ -91,6 +90,6 @@ def read_entries(file: Path, contents: list[dict[str, Any]]) -> list[CellEntry]:
         raise DataError(f"{file}: is damaged: {error}") from None
 
 
-def new_planned(cell: Cell) -> dict[str, Any]:
+def new_planned(cell: Cell) -> dict[str, object]:
     """The entry of a planned cell."""
     return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)

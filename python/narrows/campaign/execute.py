@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from narrows.agent.cell import CellOutcome
 from narrows.campaign import disk, integrity
@@ -62,7 +62,7 @@ class _Event:
     #: True if no cell can run here, judging by the outcome.
     hits_all: bool = False
     #: Notes about a round.
-    state: dict[str, Any] | None = None
+    state: dict[str, object] | None = None
 
 
 class Executor:
@@ -179,8 +179,8 @@ class Executor:
 
     def _other_host(self) -> str | None:
         """The name of the other host of runs between two hosts."""
-        resolved = self.folder.document["scenario"]["resolved"]
-        return str(resolved["real_path"]["other"]) if resolved.get("real_path") else None
+        real_path = self.folder.resolved.real_path
+        return real_path.other if real_path else None
 
     def _give_up(self, error: NarrowsError) -> None:
         if self.fatal is None:

@@ -27,6 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narrows.documents.campaign import Header
+from narrows.documents.data import DamagedError, Part, from_data, to_data
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_whole
 
@@ -40,6 +42,14 @@ _SUM = re.compile(rb'(\{.*), "sum": "([0-9a-f]{32})"\}', re.DOTALL)
 _REMEDY = "remove the file: finished cells are then taken from their folders"
 
 
+class Head(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """The first line of a journal: the campaign, and the number of its session."""
+
+    format: str = FORMAT
+    hash: str
+    session: int
+
+
 def _sum_of(previous: str, text: bytes) -> str:
     return hashlib.sha256(previous.encode() + text).hexdigest()[:32]
 
@@ -50,7 +60,7 @@ class Journal:
 
     def __init__(self, campaign: Path, campaign_hash: str, session: int) -> None:
         self.path = campaign / FILE
-        self._head = {"format": FORMAT, "hash": campaign_hash, "session": session}
+        self._head = Head(hash=campaign_hash, session=session)
         self._handle: int | None = None
         self._sum = ""
         self._size = 0
@@ -64,7 +74,7 @@ class Journal:
             if self._handle is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._handle = os.open(self.path, flags, 0o644)
-                self._write(self._head)
+                self._write(to_data(self._head))
                 self.sync()
                 _sync_folder(self.path.parent)
             self._write({kind: content})
@@ -130,19 +140,18 @@ class Written:
     """The content of a journal."""
 
     path: Path
-    hash: str
-    session: int
+    head: Head
     #: Kind and content of each line, in order.
     lines: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def apply(self, document: dict[str, Any]) -> bool:
-        """Applies the journal to the content of a campaign.json; returns False if nothing changed. Raises
-        `DataError` if the journal does not belong to it.
+    def apply(self, document: dict[str, Any], header: Header) -> bool:
+        """Applies the journal to the content of a campaign.json, plain and typed; returns False if nothing
+        changed. Raises `DataError` if the journal does not belong to it.
         """
-        sessions = document.get("sessions") or []
-        if self.session < len(sessions) or (self.session == len(sessions) and sessions[-1].get("ended_at")):
+        session, sessions = self.head.session, header.sessions
+        if session < len(sessions) or (session == len(sessions) and not header.is_open):
             return False
-        if self.session > len(sessions) or self.hash != document.get("hash"):
+        if session > len(sessions) or self.head.hash != header.hash:
             raise DataError(f"{self.path}: does not belong to the campaign.json beside it; {_REMEDY}")
         places = {entry["id"]: place for place, entry in enumerate(document["cells"])}
         for number, (kind, content) in enumerate(self.lines, 2):
@@ -154,7 +163,7 @@ class Written:
             elif kind == ROUND:
                 document.setdefault("rounds", []).append(content)
             elif kind == SESSION:
-                sessions[-1].update(content)
+                document["sessions"][-1].update(content)
         return True
 
 
@@ -181,15 +190,14 @@ def read(campaign: Path) -> Written | None:
         entries.append(_parse(path, number, parts[1] + b"}"))
     if not entries:
         return None
-    head, *lines = entries
-    if head.get("format") != FORMAT and not str(head.get("format")).startswith(f"{FORMAT}."):
-        raise DataError(
-            f"{path}: is in the format {head.get('format')}, this version of narrows reads {FORMAT}"
-        )
-    session = head.get("session")
-    if not isinstance(session, int) or not isinstance(head.get("hash"), str):
-        raise DataError(f"{path}: line 1 names no campaign; {_REMEDY}")
-    return Written(path, head["hash"], session, [pair for line in lines for pair in line.items()])
+    first, *lines = entries
+    try:
+        head = from_data(first, Head)
+    except DamagedError:
+        raise DataError(f"{path}: line 1 names no campaign; {_REMEDY}") from None
+    if head.format.partition(".")[0] != FORMAT:
+        raise DataError(f"{path}: is in the format {head.format}, this version of narrows reads {FORMAT}")
+    return Written(path, head, [pair for line in lines for pair in line.items()])
 
 
 def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from narrows import scratch
 from narrows.campaign import sealing
-from narrows.campaign.schema import check_members
-from narrows.documents.data import DamagedError, from_data
+from narrows.documents.data import DamagedError, find_unknown, from_data
 from narrows.documents.run import FORMAT as RUN_FORMAT
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError, NarrowsError, reason
@@ -73,7 +72,6 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
     # A minor version only adds members.
     if isinstance(stated, str) and stated.partition(".")[0] in (expected, *older):
         sealing.check_seal(path, content, document, stated.partition(".")[0])
-        check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
     if isinstance(stated, str) and stated.rsplit("/", 1)[0] == kind:
@@ -92,6 +90,18 @@ def read_run(cell: Path) -> RunRecord:
 def as_run(cell: Path, document: dict[str, Any]) -> RunRecord:
     """The typed content of the run.json in a folder. Raises `DataError` if it does not fit."""
     return read_typed(cell / "run.json", document, RunRecord)
+
+
+def read_rewritable(file: Path, file_format: str, kind: type[Kind]) -> Kind:
+    """The typed content of a file that will be written again from it. Raises `DataError` if that would lose
+    members that only a newer version knows."""
+    document = read_json(file, file_format)
+    value = read_typed(file, document, kind)
+    for member in find_unknown(document, value):
+        raise DataError(
+            f"{file}: {member} was written by a newer version of narrows and would be lost; update narrows"
+        )
+    return value
 
 
 def read_typed(file: Path, document: dict[str, Any], kind: type[Kind]) -> Kind:

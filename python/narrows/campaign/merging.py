@@ -105,7 +105,7 @@ def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int,
 
 def _check_same(first: CampaignFolder, other: CampaignFolder) -> None:
     """Raises `DataError` if two campaigns are not runs of one experiment."""
-    one, two = resolved_scenario(first.document), resolved_scenario(other.document)
+    one, two = resolved_scenario(first.header), resolved_scenario(other.header)
     keys = [key for key in {**one, **two} if key not in _MAY_DIFFER and one.get(key) != two.get(key)]
     where = f"{first.path} and {other.path}"
     if "where" in keys:
@@ -139,7 +139,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
     drawn: list[Any] = []
     for folder in folders:
         document = folder.document
-        resolved = resolved_scenario(document)
+        resolved = resolved_scenario(folder.header)
         for row in resolved["schemes"]:
             rows.setdefault(row["label"], row)
         numbers = _numbers(folder.cells, taken, seeds)
@@ -167,7 +167,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
                 "runs": {str(before): after for before, after in numbers.items()},
             }
         )
-    resolved = copy.deepcopy(resolved_scenario(first))
+    resolved = copy.deepcopy(resolved_scenario(folders[0].header))
     resolved.update(schemes=list(rows.values()), runs=max(seeds, default=0))
     if drawn:
         resolved["drawn"] = drawn

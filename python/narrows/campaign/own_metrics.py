@@ -13,7 +13,6 @@ import importlib.util
 import inspect
 import math
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -270,17 +269,18 @@ def apply(results: Results, campaign: CampaignFolder) -> Results:
         return results
     from narrows.campaign.record import Run
     from narrows.campaign.results import over_runs, with_own_values
+    from narrows.progress import progress
 
     of_cell: dict[str, list[Row]] = {}
     for row in results.rows:
         of_cell.setdefault(row.cell, []).append(with_own_values(row))
     entries = {entry.id: entry for entry in campaign.cells}
-    with _show_progress(len(of_cell)) as step:
-        for cell, rows in of_cell.items():
+    with progress("metrics of your own", after_s=_PATIENCE_S) as bar:
+        for done, (cell, rows) in enumerate(of_cell.items(), 1):
             run = Run(campaign.record_dir(cell), entries.get(cell), rows)
             for own_metric in wanted:
                 add_values(own_metric, run, rows)
-            step()
+            bar.count(done, len(of_cell), "runs")
     rows = [row for listed in of_cell.values() for row in listed]
     described = [own_metric.description for own_metric in wanted]
     new = {own_metric.name for own_metric in wanted}
@@ -343,27 +343,3 @@ def _values(own_metric: OwnMetric, run: Run) -> tuple[dict[Any, float | None], s
             else ""
         )
         return {}, f"the function {own_metric.name} fails: {_describe_error(error)}{where}"
-
-
-@contextmanager
-def _show_progress(cells: int) -> Iterator[Callable[[], None]]:
-    """Shows the progress of the functions on a terminal, if they take long."""
-    from narrows.console import stderr_console
-    from narrows.progress import bars
-
-    console = stderr_console()
-    progress = bars(console, console.is_terminal)
-    task = progress.add_task("metrics of your own", total=cells, note="")
-    began, done = time.monotonic(), 0
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        progress.update(task, completed=done, note=f"{done} of {cells} runs")
-        if time.monotonic() - began > _PATIENCE_S and not progress.finished:
-            progress.start()
-
-    try:
-        yield step
-    finally:
-        progress.stop()

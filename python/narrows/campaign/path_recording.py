@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
-
 from narrows import _native
 from narrows.agent.cell import CellOutcome
 from narrows.agent.location import this_machine
@@ -25,7 +23,7 @@ from narrows.campaign.run import plan_campaign
 from narrows.campaign.signals import STOPS, interruptible
 from narrows.errors import DataError, Interrupted, UnavailableError
 from narrows.hosts.remote_host import RemoteOptions
-from narrows.progress import bars
+from narrows.progress import progress
 from narrows.scenario import Loaded, Override, cells_of
 from narrows.scenario.loading import load_text
 from narrows.scenario.real_path import LOCAL, REMOTE, named_host, sender_is_local
@@ -106,7 +104,6 @@ def record(
     changes: list[Override],
     reach: RemoteOptions,
     say: Callable[[str], None],
-    console: Console,
 ) -> Iterator[Ended]:
     """Keeps the path to a host full, in one direction after the other, until a limit is reached, a stop is
     requested, or the other host vanishes; yields the recording of each direction.
@@ -118,14 +115,13 @@ def record(
         interruptible("interrupted; nothing was recorded"),
         plan_campaign(first, agent, reach, say) as result,
         tempfile.TemporaryDirectory() as place,
-        bars(console, console.is_terminal) as progress,
+        progress() as bar,
     ):
         assert result.remote is not None
         say(result.remote.describe(result.rendezvous))
         plane = RealPathPlane(result.remote, result.rendezvous, agent, Path(place))
         for direction, loaded in scenarios.items():
             (cell,) = cells_of(loaded.scenario)
-            task = progress.add_task(direction, total=1.0, note="")
             out = Path(place) / direction
             out.mkdir()
             run = _RecordingRun(
@@ -134,7 +130,7 @@ def record(
                 out / "cell.json",
                 out / _LOG,
                 out / "log",
-                lambda share, task=task: progress.update(task, completed=share),  # type: ignore[misc]
+                lambda share, direction=direction: bar.show(direction, share, 1.0),  # type: ignore[misc]
             )
             with _stopping(run) as number:
                 outcome = run.run()

@@ -13,7 +13,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO
 
 from narrows.agent import schema
 from narrows.agent.location import Location
@@ -68,7 +68,7 @@ class Peer(Session):
         #: The last event of each name.
         self.events: dict[str, Event] = {}
 
-    def send(self, command: dict[str, Any]) -> None:
+    def send(self, command: dict[str, object]) -> None:
         """Queues a command, which is written as soon as the pipe accepts it."""
         self._unsent += json.dumps(command, separators=(",", ":")).encode() + b"\n"
 
@@ -209,7 +209,7 @@ class PeerPair:
             peer.finish(max(0.1, limit - time.monotonic()))
 
     def run(
-        self, plans: tuple[dict[str, Any], dict[str, Any]], start_in_ns: int, offset: ClockOffset | None
+        self, plans: tuple[dict[str, object], dict[str, object]], start_in_ns: int, offset: ClockOffset | None
     ) -> None:
         """Runs the cell from the plans (local, remote) to its end; raises `PeerFailure` or `Stopped`.
 

@@ -35,6 +35,11 @@ class Plan:
     #: Sentences about cells that may take much memory.
     memory: list[str] = field(default_factory=list)
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about models that were chosen from lists."""
+        return list(map(str, self.scenario.files.choices))
+
 
 @dataclass(frozen=True)
 class Sender:
@@ -80,7 +85,7 @@ def make_plan(scenario: Scenario, facts: Facts, other: Sender | None = None) -> 
             reasons = [
                 reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))
             ]
-        reasons += _missing_models(row) or _missing_programs(row, scenario, first[row.label])
+        reasons += missing_models(row) or _missing_programs(row, scenario, first[row.label])
         if reasons:
             skipped.append(Skipped(scheme=row.label, reason=reasons[0]))
     left_out = {item.scheme for item in skipped}
@@ -146,7 +151,7 @@ def _some(what: str, names: list[str]) -> str:
     return f"{what}{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-def _missing_models(row: SchemeRow) -> list[str]:
+def missing_models(row: SchemeRow) -> list[str]:
     """Why flows of a row can't run: their models are not installed."""
     names = [name for flow in row.flows if (name := missing_model(flow.params))]
     if not names:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from narrows.agent.cell import CellOutcome, CellRun
 from narrows.agent.location import Location
@@ -42,7 +42,7 @@ class Plane(Protocol):
     def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress, /) -> Run:
         """Creates the run of a cell, which a file also contains, into a folder."""
 
-    def around_round(self, number: int, when: str, /) -> dict[str, Any] | None:
+    def around_round(self, number: int, when: str, /) -> dict[str, object] | None:
         """Notes for campaign.json before and after a round. It may take some seconds."""
 
     def ends_campaign(self, outcome: CellOutcome, /) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.progress import TaskID
@@ -12,20 +11,10 @@ from rich.text import Text
 from narrows.campaign.events import Tell, ignore_event
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import to_data
-from narrows.progress import bars
+from narrows.progress import bars, show_time
 from narrows.scenario.model import Cell
 
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
-
-
-def show_time(seconds: float) -> str:
-    """`48 s`, `3 min 20 s`, `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 class TimeLeft:
@@ -54,7 +43,7 @@ class TimeLeft:
         return max(0.0, each * (self.left - sum(self.shares.values())) / self.workers)
 
 
-def _name(cell: Cell) -> dict[str, Any]:
+def _name(cell: Cell) -> dict[str, object]:
     return {"cell": cell.id, "scheme": cell.scheme, "run": cell.run}
 
 

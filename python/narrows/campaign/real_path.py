@@ -60,14 +60,14 @@ class RealPathPlane:
         """Runs a cell with both agents."""
         return RealPathRun(self, cell, cell_file, out, log_file, progress)
 
-    def around_round(self, number: int, when: str) -> dict[str, Any]:
+    def around_round(self, number: int, when: str) -> dict[str, object]:
         """The state of both machines, or the reason why the other one can't be queried."""
         try:
             if when == BEFORE:
                 self.remote.ensure()
             elif not self.remote.alive:
                 raise UnavailableError(self.remote.failure())
-            state: dict[str, Any] = self.remote.state()
+            state: dict[str, object] = self.remote.state()
         except UnavailableError as error:
             state = {"error": str(error)}
         return {"round": number, "when": when, **state}
@@ -171,12 +171,12 @@ class RealPathRun:
                 self._peers = pair.both
             pair.run(plans, _START_NS + 4 * self._remote.rtt_ns, offset)
 
-    def _plans(self, local_folder: Path, remote_folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _plans(self, local_folder: Path, remote_folder: str) -> tuple[dict[str, object], dict[str, object]]:
         secret = secrets.token_hex(32)
         files = self._files()
         local_host = 0 if sender_is_local(self._cell) else 1
 
-        def plan(end: str, host: int, folder: str) -> dict[str, Any]:
+        def plan(end: str, host: int, folder: str) -> dict[str, object]:
             rendezvous, settings = self._plane.rendezvous, self._remote.settings
             ends = (
                 {"tunnel": rendezvous.tunnel(end, secret, settings.interface)}

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
 from narrows.campaign.json_files import read_json, write_atomically
-from narrows.campaign.schema import read_scenario
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import INVALID, PENDING, CellEntry, Header
 from narrows.documents.data import DamagedError, from_data, to_data
@@ -78,7 +77,7 @@ def compute(folder: CampaignFolder) -> Results:
 
 def measure(folder: CampaignFolder) -> Results:
     """The results without user-defined metrics."""
-    scenario = read_scenario(folder.path, folder.document)
+    scenario = folder.resolved
     order = _scheme_order(scenario, folder.cells)
     place = {scheme: number for number, scheme in enumerate(order)}
     cells = sorted(folder.cells, key=lambda cell: (place[cell.scheme], cell.run))

@@ -61,7 +61,7 @@ def table(results: Results) -> pyarrow.Table:
 
     of_metrics = {metric.name for metric in results.metrics}
     texts = ("scenario", "plane", "scheme", "row", "link", "flow_scheme", "verdict", "cell")
-    types: dict[str, Any] = {name: pa.string() for name in texts}
+    types: dict[str, object] = {name: pa.string() for name in texts}
     types |= {name: pa.int64() for name in ("run", "seed", "duration_ns", "flow")}
     types |= {name: pa.float64() for name in of_metrics}
     arrays, names = [], []

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -22,11 +21,11 @@ from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import LocalPlane, Means, Plane
-from narrows.campaign.progress import ProgressView, show_time
+from narrows.campaign.progress import ProgressView
 from narrows.campaign.real_path import RealPathPlane
-from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.documents.agent import Facts, MachineFacts
+from narrows.documents.campaign import Header
 from narrows.documents.data import to_data
 from narrows.documents.results import Outcome, Results
 from narrows.errors import (
@@ -39,6 +38,7 @@ from narrows.errors import (
     UnavailableError,
 )
 from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
+from narrows.progress import show_time
 from narrows.scenario import Cell, Loaded, Scenario
 from narrows.scenario.real_path import LOCAL, OFF, REMOTE
 from narrows.text import plural, shorten
@@ -206,7 +206,7 @@ def run_campaign(
     path = choose_folder(loaded, output, resume)
     # The folder is checked first, because the result is the same on any machine.
     again = (path / "campaign.json").exists()
-    changed = _find_changed_words(check_same(path, loaded.scenario), loaded.scenario) if again else {}
+    changed = _find_changed_words(check_same(path, loaded.scenario)[1], loaded.scenario) if again else {}
     with plan_campaign(loaded, agent, reach or RemoteOptions(), say) as result:
         if again:
             remove = result.remote.local.remove if result.remote is not None else None
@@ -240,9 +240,9 @@ def run_campaign(
 _WORDS = ("name", "title", "question")
 
 
-def _find_changed_words(document: dict[str, Any], scenario: Scenario) -> dict[str, str]:
+def _find_changed_words(header: Header, scenario: Scenario) -> dict[str, str]:
     """The texts that differ between a campaign.json and the scenario: a sentence about each."""
-    before = resolved_scenario(document)
+    before = header.scenario.resolved
     return {
         key: f"the {key} was {_in_quotes(before.get(key))} and is now {_in_quotes(getattr(scenario, key))}"
         for key in _WORDS
@@ -296,6 +296,8 @@ def _run_in(
         finished=finished,
         skipped=to_data(folder.header.skipped),
     )
+    for note in plan.notes:
+        view.message(f"note: {note}")
     for warning in [*scenario.warnings, *plan.memory]:
         view.message(f"warning: {warning}")
     for row in folder.header.skipped:

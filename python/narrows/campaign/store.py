@@ -21,7 +21,7 @@ from narrows.campaign.entries import now
 from narrows.campaign.folders import check_vacant, make_folder, no_folder
 from narrows.campaign.journal import Journal
 from narrows.campaign.json_files import read_json, read_run, read_typed, write_atomically
-from narrows.campaign.schema import check_members
+from narrows.campaign.schema import read_scenario
 from narrows.documents.campaign import (
     FAILED,
     FINISHED,
@@ -34,7 +34,7 @@ from narrows.documents.campaign import (
     Session,
     Versions,
 )
-from narrows.documents.data import to_data
+from narrows.documents.data import DamagedError, to_data
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.locks import FolderLock
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     # Reading a campaign imports neither scenarios nor plans.
     from narrows.campaign.plan import Plan
     from narrows.documents.agent import Facts
+    from narrows.documents.resolved import Resolved
     from narrows.scenario import Cell, Loaded, Scenario
     from narrows.scenario.files import Files
 
@@ -93,9 +94,10 @@ class CampaignFolder:
         )
         cells = list(map(entries.new_planned, plan.cells))
         document = entries.new_document(scenario.name, scenario.where, source, versions, cells)
-        folder = cls(
-            path, document | {"hash": scenario.hash, "host": to_data(facts), "skipped": to_data(plan.skipped)}
-        )
+        document |= {"hash": scenario.hash, "host": to_data(facts), "skipped": to_data(plan.skipped)}
+        if scenario.files.choices:
+            document |= {"choices": [f"{item.key}: {item.text}" for item in scenario.files.choices]}
+        folder = cls(path, document)
         folder._acquire()
         try:
             # Again, because another process may have been at work until the lock was ours.
@@ -122,7 +124,7 @@ class CampaignFolder:
         folder._acquire()
         try:
             # Only now: until then another process may write to it.
-            folder.document = check_same(path, plan.scenario)
+            folder.document, _ = check_same(path, plan.scenario)
             folder._continue(plan, argv, remove or _remove)
         except BaseException:
             folder.close()
@@ -153,6 +155,11 @@ class CampaignFolder:
         if self._header is None:
             self._header = read_typed(self.path / FILE, self.document, Header)
         return self._header
+
+    @property
+    def resolved(self) -> Resolved:
+        """The resolved scenario."""
+        return read_scenario(self.path, self.header)
 
     def _change_header(self, **members: object) -> None:
         self.document.update(to_data(members))
@@ -404,15 +411,17 @@ def _read_content(path: Path) -> tuple[dict[str, Any], Campaign]:
         if _identity(file) == before:
             break
     campaign = _check_content(file, document)
-    if written is not None and written.apply(document):
+    if written is not None and written.apply(document, campaign):
         campaign = _check_content(written.path, document)
     return document, campaign
 
 
 def _check_content(file: Path, document: dict[str, Any]) -> Campaign:
     """The typed members of campaign.json, perhaps with its journal. Raises `DataError` if they do not fit."""
-    check_members(file, document)
-    campaign = read_typed(file, document, Campaign)
+    try:
+        campaign = Campaign.from_members(document)
+    except DamagedError as error:
+        raise DataError(f"{file}: is damaged: {error}") from None
     integrity.check_cells(file, campaign.cells)
     return campaign
 
@@ -425,16 +434,15 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
-    """The content of a folder's campaign.json, which must belong to this scenario."""
-    document = read_document(path)
-    header = read_typed(path / FILE, document, Header)
+def check_same(path: Path, scenario: Scenario) -> tuple[dict[str, Any], Header]:
+    """The content of a folder's campaign.json, plain and typed, which must belong to this scenario."""
+    document, header = _read_content(path)
     if header.hash != scenario.hash:
         raise UsageError(
             f"{path} holds another campaign ({header.name}, {header.hash}) than the one asked for"
             f" ({scenario.name}, {scenario.hash}); choose another folder with -o"
         )
-    return document
+    return document, header
 
 
 def _remove(folder: Path) -> None:

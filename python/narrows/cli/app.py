@@ -208,11 +208,13 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
         "run": ("run",),
         "sweep": ("sweep",),
         "hunt": ("hunt",),
+        "identify": ("identify",),
         "calibrate": ("calibrate",),
         "scenarios": ("scenarios", "init", "schema"),
         "schemes": ("schemes",),
         "programs": ("programs",),
         "lab": ("lab",),
+        "learn": ("learn",),
         "shell": ("shell",),
     },
     "Look": {

@@ -114,9 +114,9 @@ def calibrate(
     from narrows.calibrate.search import Budget
     from narrows.calibrate.table import LOSS
     from narrows.cli.common import budget_of, print_json
-    from narrows.cli.stage_bar import StageBar
     from narrows.documents.data import to_data
     from narrows.errors import DataError, UsageError
+    from narrows.progress import progress
     from narrows.sweep.engines import usable_processors
     from narrows.traces import find
 
@@ -145,7 +145,7 @@ def calibrate(
         processors or usable_processors(),
         find(trace, Path()) if trace is not None else None,
     )
-    with StageBar(quiet=as_json) as bar:
+    with progress(quiet=as_json, after_s=2.0) as bar:
 
         def watch(stage: str, share: float) -> None:
             bar.show("calibrate", share, 1.0, stage + bar.time_left(share))

@@ -47,7 +47,7 @@ def check(
     ]
     outcome = in_threads(_verify, cells)
     whole = [
-        CheckedCampaign(campaign=str(folder), checks=check_campaign(campaign))
+        CheckedCampaign(campaign=str(folder), checks=check_campaign(campaign), notes=_notes(campaign))
         for folder, campaign in zip(folders, opened, strict=True)
         if campaign is not None
     ]
@@ -78,6 +78,15 @@ def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, Ce
     if not finished:
         raise DataError(f"{folder}: the campaign has no finished cell to check")
     return [(campaign.cell_dir(cell.id), cell) for cell in finished]
+
+
+def _notes(campaign: CampaignFolder) -> list[str]:
+    """The models that lists came to, and the rows whose models Narrows trained."""
+    from msgspec import UNSET
+
+    choices = campaign.header.choices
+    own = campaign.resolved.own_models_in_words
+    return [*([] if choices is UNSET else choices), *([own] if own else [])]
 
 
 def _verify(pair: tuple[Path, CellEntry | None]) -> CheckedCell:
@@ -134,6 +143,7 @@ def _print(outcome: list[CheckedCell], whole: list[CheckedCampaign]) -> None:
         f"skipped {name}{f' (on {times} records)' if times > 1 else ''}: {detail}"
         for (name, detail), times in why.items()
     ]
+    lines += dict.fromkeys(note for campaign in whole for note in campaign.notes)
     records = "1 record" if len(outcome) == 1 else f"{len(outcome)} records"
     if whole:
         whose = "its" if len(outcome) == 1 else "their"

@@ -13,6 +13,7 @@ from narrows.cli.parameters import option
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from narrows.campaign.store import CampaignFolder
     from narrows.documents.results import Results
     from narrows.hosts.remote_host import RemoteOptions
 
@@ -84,23 +85,20 @@ def names_in(text: str | None) -> list[str]:
 
 
 def chosen_labels(
-    documents: Sequence[dict[str, Any]], schemes: str | None, only: list[str] | None
+    folders: Sequence[CampaignFolder], schemes: str | None, only: list[str] | None
 ) -> list[str] | None:
     """The labels of the rows that are selected by name and by values of the matrix, from the `campaign.json`
     of several campaigns; `None` if nothing was selected. Raises `UsageError` for names and values that no
     campaign has.
     """
     from narrows.campaign.conditions import Row, choose, read_only, rows_of
-    from narrows.campaign.schema import resolved_scenario
-    from narrows.documents.resolved import read_resolved
 
     if schemes is None and not only:
         return None
     rows: dict[str, Row] = {}
-    for document in documents:
-        cells = [*(document.get("cells") or []), *(document.get("skipped") or [])]
-        scenario = read_resolved(resolved_scenario(document))
-        rows |= rows_of(scenario, dict.fromkeys(str(cell["scheme"]) for cell in cells))
+    for folder in folders:
+        labels = [cell.scheme for cell in folder.cells] + [row.scheme for row in folder.header.skipped]
+        rows |= rows_of(folder.resolved, dict.fromkeys(labels))
     return [row.label for row in choose(list(rows.values()), names_in(schemes), read_only(only or []))]
 
 

@@ -152,7 +152,7 @@ def _rows(folders: list[Path], schemes: str | None, only: list[str] | None) -> l
     """The selected rows of the first campaign; the names as given if it can't be read, which the comparison
     reports.
     """
-    from narrows.campaign.store import read_document
+    from narrows.campaign.store import CampaignFolder
     from narrows.errors import NarrowsError
 
     named = names_in(schemes)
@@ -162,10 +162,10 @@ def _rows(folders: list[Path], schemes: str | None, only: list[str] | None) -> l
     if (place / "run.json").exists():
         place = place.resolve().parent.parent
     try:
-        document = read_document(place)
+        folder = CampaignFolder.read(place)
     except NarrowsError:
         return named
-    return chosen_labels([document], schemes, only) or []
+    return chosen_labels([folder], schemes, only) or []
 
 
 def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, ...]) -> None:

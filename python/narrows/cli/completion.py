@@ -93,6 +93,22 @@ def scheme_lists(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in scheme_names(last)]
 
 
+def model_names(incomplete: str) -> list[str]:
+    """Names of models; files complete as usual if no name matches."""
+    from narrows.models.store import list_models
+
+    names = dict.fromkeys(model.name for model in list_models())
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def user_model_names(incomplete: str) -> list[str]:
+    """Names of models in the user's folder."""
+    from narrows.models.store import list_models
+
+    names = [model.name for model in list_models() if not model.is_shipped]
+    return [name for name in names if name.startswith(incomplete)]
+
+
 def figure_names(incomplete: str) -> list[str]:
     """Names of figures."""
     from narrows.report import figures

@@ -13,11 +13,11 @@ from narrows.cli.completion import scheme_names
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
-    from narrows.cli.stage_bar import StageBar
     from narrows.hunt.hunting import Hunt, Watch
     from narrows.hunt.minimise import Minimal
     from narrows.hunt.objectives import Objective
     from narrows.hunt.search import Budget, Search
+    from narrows.progress import Bar
 
 
 @command(example="narrows hunt bbr1 --worst loss")
@@ -91,8 +91,10 @@ def hunt(
 ) -> None:
     """Search for the path on which a scheme performs worst.
 
-    \b narrows hunt cubic --worst utilization --goal "10 %" narrows hunt vegas --against cubic --worst share
-    --replay narrows hunt bbr3 --against bbr1 --worst delay --bound outage=none --budget "5 min"
+    \b
+    narrows hunt cubic --worst utilization --goal "10 %"
+    narrows hunt vegas --against cubic --worst share --replay
+    narrows hunt bbr3 --against bbr1 --worst delay --bound outage=none
 
     Paths are simulated in memory on all processors, within bounds that exclude conditions that would stop any
     scheme: a little loss, not half of it. The path is then made minimal: elements are left out and values
@@ -103,9 +105,9 @@ def hunt(
     Exit codes: 0 done, 2 usage, 3 nothing could be measured, 4 not possible on this machine, 5 the goal was
     not reached, or the finding does not hold in fresh runs or in the replay, 130/143 interrupted.
     """
-    from narrows.cli.stage_bar import StageBar
     from narrows.errors import EXIT_EXPECTATION, UsageError
     from narrows.hunt.objectives import OBJECTIVES
+    from narrows.progress import progress
     from narrows.text import any_of, did_you_mean
 
     if listing:
@@ -120,7 +122,7 @@ def hunt(
     made = _hunt(
         scheme, OBJECTIVES[worst], against, goal, budget, bounds or [], time, seed, output, on, memory
     )
-    with StageBar(quiet=as_json) as bar:
+    with progress(quiet=as_json, after_s=2.0) as bar:
         made.watch = _watch(bar, made.budget, made.question.objective)
         made.run()
     made.simulate(quiet=True, report=not no_report)
@@ -191,7 +193,7 @@ def _split(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _watch(bar: StageBar, budget: Budget, objective: Objective) -> Watch:
+def _watch(bar: Bar, budget: Budget, objective: Objective) -> Watch:
     """Shows the progress of the hunt, with the worst value so far."""
     from narrows.hunt.hunting import Watch
 

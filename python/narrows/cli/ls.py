@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from narrows.campaign.gathering import Gathered
+    from narrows.documents.listing import ListLine
 
 
 _TITLES = ["campaign", "made", "plane", "runs", "verdicts"]
@@ -44,102 +45,101 @@ def ls(
     from narrows.campaign.gathering import gather
     from narrows.cli.common import print_json
     from narrows.console import say, stdout_console
+    from narrows.documents.data import to_data
+    from narrows.documents.listing import Listing
     from narrows.errors import EXIT_BAD_INPUT
 
     result = gather(folders or [Path("results")])
     lines = [_line(item) for item in result] + _sweep_lines(folders or [Path("results")])
-    lines.sort(key=lambda line: ("name" not in line, str(line.get("created_at") or ""), line["path"]))
+    lines.sort(key=lambda line: (not line.is_readable, line.created_at or "", line.path))
     wanted = set(tag or ())
-    kept = [line for line in lines if wanted <= set(line.get("tags", ()))]
+    kept = [line for line in lines if wanted <= set(line.tags or ())]
     if as_json:
-        print_json({"format": "narrows/list/1", "campaigns": kept})
+        print_json(to_data(Listing(campaigns=kept)))
     else:
-        _print(stdout_console(), [line for line in kept if "name" in line], bool(lines), wanted)
+        _print(stdout_console(), [line for line in kept if line.is_readable], bool(lines), wanted)
         for line in lines:
-            if line.get("problem"):
-                say(line["problem"])
-    if any("name" not in line for line in lines):
+            if line.problem:
+                say(line.problem)
+    if not all(line.is_readable for line in lines):
         raise Exit(EXIT_BAD_INPUT)
 
 
-def _line(one: Gathered) -> dict[str, Any]:
+def _line(gathered: Gathered) -> ListLine:
     """One campaign for the list."""
     from narrows.campaign import notes
     from narrows.campaign.gathering import count_verdicts
-    from narrows.campaign.schema import resolved_scenario
-    from narrows.documents.data import to_data
+    from narrows.documents.listing import ListLine
     from narrows.documents.notes import Notes
     from narrows.errors import NarrowsError
 
-    problem = {"problem": one.note} if one.note else {}
-    if one.folder is None:
-        return {"path": str(one.path), **problem}
-    header = one.folder.header
+    problem = gathered.note
+    if gathered.folder is None:
+        return ListLine(path=str(gathered.path), problem=problem)
+    header = gathered.folder.header
     try:
-        said = notes.read(one.path)
+        said = notes.read(gathered.path)
     except NarrowsError as error:
-        said, problem = (
-            Notes(),
-            {"problem": f"{problem['problem']}; {error}" if problem else str(error)},
-        )
-    cells = one.folder.cells
-    return {
-        "path": str(one.path),
-        "name": header.name,
-        "title": resolved_scenario(one.folder.document).get("title"),
-        "plane": header.where,
-        "created_at": header.created_at,
-        "running": one.busy,
-        "cells": len(cells),
-        "finished": sum(cell.is_finished for cell in cells),
-        "verdicts": count_verdicts(cells) + (f", {len(header.skipped)} skipped" if header.skipped else ""),
-        "skipped": [row.scheme for row in header.skipped],
-        "schemes": list(dict.fromkeys(cell.scheme for cell in cells)),
-        "tags": said.tags,
-        "notes": to_data(said.notes),
-        **problem,
-    }
+        said, problem = Notes(), f"{problem}; {error}" if problem else str(error)
+    cells = gathered.folder.cells
+    return ListLine(
+        path=str(gathered.path),
+        name=header.name,
+        title=header.scenario.resolved.get("title"),
+        plane=header.where,
+        created_at=header.created_at,
+        running=gathered.busy,
+        cells=len(cells),
+        finished=sum(cell.is_finished for cell in cells),
+        verdicts=count_verdicts(cells) + (f", {len(header.skipped)} skipped" if header.skipped else ""),
+        skipped=[row.scheme for row in header.skipped],
+        schemes=list(dict.fromkeys(cell.scheme for cell in cells)),
+        tags=said.tags,
+        notes=said.notes,
+        problem=problem,
+    )
 
 
-def _sweep_lines(places: list[Path]) -> list[dict[str, Any]]:
+def _sweep_lines(places: list[Path]) -> list[ListLine]:
     """The sweeps at and below these places, for the list."""
+    from narrows.documents.listing import ListLine
     from narrows.errors import NarrowsError
-    from narrows.sweep.outcomes import count_outcomes, of_all
+    from narrows.sweep.outcomes import FAILED, count_outcomes, of_all
     from narrows.sweep.store import SweepFolder
     from narrows.sweep.store import folders as sweep_folders
 
-    sweep_lines: list[dict[str, Any]] = []
+    sweep_lines: list[ListLine] = []
     for path in sweep_folders(places):
         try:
             folder = SweepFolder.read(path)
             outcomes = of_all(count_outcomes(folder))
         except NarrowsError as error:
-            sweep_lines.append({"path": str(path), "problem": str(error)})
+            sweep_lines.append(ListLine(path=str(path), problem=str(error)))
             continue
         document = folder.document
         bad = len(outcomes.invalid | outcomes.failed | outcomes.without_valid)
         cells = ", ".join(f"{count} {word}" for word, count in outcomes.cells.items())
         sweep_lines.append(
-            {
-                "path": str(path),
-                "name": document.get("name"),
-                "title": document.get("title"),
-                "plane": "sweep",
-                "created_at": document.get("created_at"),
-                "running": False,
-                "cells": outcomes.cells.total(),
-                "finished": outcomes.cells.total() - outcomes.cells["failed"],
-                "verdicts": cells + (f" ({bad} of {len(outcomes.points)} points)" if bad else ""),
-                "outcomes": outcomes.to_json(),
-                "schemes": document.get("schemes") or [],
-                "tags": [],
-                "notes": [],
-            }
+            ListLine(
+                path=str(path),
+                name=document.name,
+                title=document.title,
+                plane="sweep",
+                created_at=document.created_at,
+                running=False,
+                cells=outcomes.cells.total(),
+                finished=outcomes.cells.total() - outcomes.cells[FAILED],
+                verdicts=cells + (f" ({bad} of {len(outcomes.points)} points)" if bad else ""),
+                outcomes=outcomes.counts,
+                schemes=document.schemes,
+                tags=[],
+                notes=[],
+            )
         )
     return sweep_lines
 
 
-def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: set[str]) -> None:
+def _print(console: Console, lines: list[ListLine], some: bool, wanted: set[str]) -> None:
     if not lines:
         none = f"no campaign has the tag{'s' if len(wanted) > 1 else ''} {', '.join(sorted(wanted))}"
         console.print(none if wanted and some else "no campaigns here; narrows run makes one", soft_wrap=True)
@@ -155,19 +155,18 @@ def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: se
         cells = [row[at].rjust(widths[at]) if at == _RUNS else row[at].ljust(widths[at]) for at in kept]
         parts = ["  ".join(cells)] if beside else [row[0], "    " + "  ".join(cells[1:])]
         if line is not None:
-            parts += [f"    tags: {', '.join(line['tags'])}"] if line["tags"] else []
-            parts += [f"    {item}" for note in line["notes"] for item in note["text"].splitlines()]
+            parts += [f"    tags: {', '.join(line.tags)}"] if line.tags else []
+            parts += [f"    {item}" for note in line.notes or () for item in note.text.splitlines()]
         for part in parts:
             console.print(part.rstrip(), soft_wrap=True)
     if not dated:
         console.print("made does not fit here; a wider terminal or --json shows it", soft_wrap=True)
 
 
-def _cells(line: dict[str, Any]) -> list[str]:
-    finished, cells = line["finished"], line["cells"]
-    runs = str(cells) if finished == cells else f"{finished} of {cells}"
-    verdicts = "being written" if line["running"] else line["verdicts"]
-    return [line["path"], str(line["created_at"] or "")[:10], str(line["plane"] or ""), runs, verdicts]
+def _cells(line: ListLine) -> list[str]:
+    runs = str(line.cells) if line.finished == line.cells else f"{line.finished} of {line.cells}"
+    verdicts = "being written" if line.running else line.verdicts or ""
+    return [line.path, (line.created_at or "")[:10], line.plane or "", runs, verdicts]
 
 
 @command(example='narrows note results/20261121T101500Z-first-look-3fa9c1 "before the kernel update"')

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json, print_done
+from narrows.cli.completion import model_names, user_model_names
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def add(
     from narrows.errors import DataError, UsageError
     from narrows.models.convert import convert
     from narrows.models.format import summary
-    from narrows.models.store import save, target
+    from narrows.models.store import list_models, save, target
     from narrows.scenario import registry
 
     place = target(name)
@@ -66,12 +67,17 @@ def add(
         raise DataError(f"{path}: {refusal}")
     save(place, content)
     text = f"added {name} for {kind} ({digest[:12]}); in a scenario: {{{kind}: {name}}}"
+    if any(model.is_hidden and model.name == name for model in list_models()):
+        text += "; it is used in place of the model of that name that comes with Narrows"
     print_done(text, as_json, "model-added", name=name, kind=kind, sha256=digest, file=str(place))
 
 
 @subcommand(models, "list", example="narrows models list")
 def list_(as_json: Json = False) -> None:
-    """List the models that are installed."""
+    """List the models that are installed.
+
+    They are yours, or come with Narrows; of two with the same name yours is used.
+    """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
     from narrows.models.store import list_models, user_folder
@@ -80,53 +86,60 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         print_json({"format": FORMAT, "models": [item.to_json() for item in result]})
         return
-    if not result:
+    if all(item.is_shipped for item in result):
         print(f"no models are installed in {user_folder()}; narrows models add NAME PATH adds one")
+    if not result:
         return
-    made = table("model", "for", "size", "what", "sha256", whole=("model", "for"), right=("size",))
+    titles = ("model", "for", "size", "what", "origin", "sha256")
+    made = table(*titles, whole=("model", "for"), right=("size",))
     for item in result:
         kind = item.summary.kind if item.summary else "-"
-        made.add_row(item.name, kind, f"{item.size / 1000:.1f} kB", in_words(item), item.sha256[:12] or "-")
+        size = f"{item.size / 1000:.1f} kB"
+        made.add_row(item.name, kind, size, in_words(item), origin_in_words(item), item.sha256[:12] or "-")
     stdout_console().print(made)
 
 
 @subcommand(models, example="narrows models show indigo-1-32")
 def show(
-    name: Annotated[str, argument(metavar="NAME", help="An installed model, or a file.")],
+    name: Annotated[
+        str, argument(metavar="NAME", help="An installed model, or a file.", complete=model_names)
+    ],
     as_json: Json = False,
 ) -> None:
     """Print the kind, the origin and the contents of a model."""
     from narrows.cli.common import print_json
     from narrows.errors import DataError
-    from narrows.models.store import describe, find, how_to_add
+    from narrows.models.store import describe, find, how_to_add, list_models
     from narrows.text import printable
 
     path = find(name, Path())
     if path is None:
         raise DataError(how_to_add(name))
-    one = describe(path)
+    one = next((item for item in list_models() if item.path == path), None) or describe(path)
     if one.summary is None:
         raise DataError(f"{path}: {one.problem}")
     if as_json:
         print_json({"format": FORMAT, "models": [one.to_json()]})
         return
     print(f"{one.name}: {in_words(one)}, for {one.summary.kind}")
-    print(f"  file    {one.path} ({one.size} bytes)")
-    print(f"  sha256  {one.sha256}")
-    for key, value in one.summary.notes.items():
-        print(f"  {printable(key):7} {printable(value)}")
+    facts = {"origin": origin_in_words(one), "file": f"{one.path} ({one.size} bytes)", "sha256": one.sha256}
+    facts |= {"card": str(one.card)} if one.card else {}
+    facts |= {printable(key): printable(value) for key, value in one.summary.notes.items()}
+    width = max(7, *(len(key) for key in facts))
+    for key, value in facts.items():
+        print(f"  {key:{width}} {value}")
     for array, code, shape in one.summary.arrays:
-        print(f"  array   {array}: {' x '.join(map(str, shape))} {code}")
+        print(f"  {'array':{width}} {array}: {' x '.join(map(str, shape))} {code}")
 
 
 @subcommand(models, example="narrows models remove indigo-1-32")
 def remove(
-    name: Annotated[str, argument(metavar="NAME", help="An installed model.")],
+    name: Annotated[str, argument(metavar="NAME", help="A model that you added.", complete=user_model_names)],
     as_json: Json = False,
 ) -> None:
-    """Delete an installed model.
+    """Delete a model that you added.
 
-    Results that used it keep their copy.
+    Results that used it keep their copy. Models that come with Narrows can't be removed.
     """
     from narrows.models.store import remove as delete
 
@@ -134,13 +147,29 @@ def remove(
     print_done(f"removed {removed}", as_json, "model-removed", name=name, file=removed)
 
 
+def origin_in_words(installed: Installed) -> str:
+    """Whose a model is, and which of two with the same name is used."""
+    ours = bool(installed.summary and installed.summary.is_ours)
+    if installed.is_shipped:
+        whose = "trained by Narrows" if ours else "comes with Narrows"
+        return f"{whose}; yours is used" if installed.is_hidden else whose
+    whose = "yours, trained by Narrows" if ours else "yours"
+    return f"{whose}; hides the one that comes with Narrows" if installed.is_double else whose
+
+
 def in_words(installed: Installed) -> str:
     """A model in a few words."""
+    from narrows.models.format import read_design
+    from narrows.text import plural, printable, shorten
+
     if installed.summary is None:
         return installed.problem
     shapes: dict[str, Any] = {name: shape for name, _, shape in installed.summary.arrays}
     if shapes.get("lower"):
         return f"{shapes['lower'][0]} rules"
+    if (design := read_design(installed.summary.notes)) is not None:
+        words = f"{design.observation} inputs, {design.action} action, {plural(len(design.layers), 'layer')}"
+        return printable(shorten(words, 80))
     layers = sum(name.startswith("kernel") for name in shapes)
     if layers and shapes.get("output_weights"):
         return f"LSTM, {layers} x {shapes['output_weights'][0]}"

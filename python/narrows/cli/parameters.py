@@ -76,6 +76,8 @@ class _Parameter:
     def read(self, values: Mapping[str, Any]) -> Any:
         """The value in the form that the function expects, from click's values by name."""
         value = values[self.name]
+        if self.is_list and issubclass(self.item_type, Enum):
+            return [self.item_type(word) for word in value] or self.default
         if self.is_list:
             return list(value) or self.default
         if value is not None and issubclass(self.item_type, Enum):
@@ -237,6 +239,7 @@ class _Argument(click.Argument):
         """Called by the command line library to compose the help."""
         name, text = super().get_help_record(ctx)
         extra = "required" if self.required else ""
-        if self.show_default and not self.required and self.default:
+        # The library's mark of an absent default is true.
+        if self.show_default and not self.required and self.nargs == 1 and self.default:
             extra = f"default: {self.default}"
         return name, f"{text}  [{extra}]" if extra else text

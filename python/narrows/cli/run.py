@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
+from click.core import ParameterSource
 from click.exceptions import Exit
 
 from narrows.cli import quick
@@ -31,8 +33,8 @@ def run(
     scenario: Annotated[
         str | None,
         argument(
-            help="A scenario file, the name of a shipped one (narrows scenarios), or - for standard input."
-            " Without it, --rate and the like describe the path.",
+            help="A scenario file, the name of a shipped one (narrows scenarios), - for standard input, or a"
+            " single cell as JSON. Without it, --rate and the like describe the path.",
             complete=scenario_names,
         ),
     ] = None,
@@ -120,12 +122,14 @@ def run(
     A path in a few words needs no file; the scenario that the options describe is printed, and narrows init
     writes it into a file:
 
-    \b narrows run --rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp" --schemes cubic,bbr1 -t 10
+    \b
+    narrows run --rate "12 Mbit/s" --delay "20 ms" --schemes cubic,bbr1
 
     Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 not possible on this machine (narrows
     doctor explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with all
     finished cells kept.
     """
+    from narrows.campaign import lone_cell
     from narrows.campaign.planes import Means
     from narrows.errors import IsSweep, UsageError
     from narrows.scenario.overrides import Override
@@ -133,6 +137,9 @@ def run(
 
     if events and (as_json or dry_run):
         raise UsageError("--events follows a running campaign; leave out --json and --dry-run")
+    if scenario is not None and lone_cell.is_cell(scenario):
+        _run_lone_cell(Path(scenario), output)
+        return
     read_metrics(metrics)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
@@ -170,6 +177,25 @@ def run(
         _print_failures(finished)
     if finished.exit_code:
         raise Exit(finished.exit_code)
+
+
+def _run_lone_cell(path: Path, output: Path | None) -> None:
+    """Simulates a cell and prints its facts; options of scenarios have no meaning for it."""
+    from narrows.campaign.lone_cell import run_cell
+    from narrows.cli.show import show_cell
+    from narrows.console import stdout_console
+    from narrows.errors import UsageError
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is ParameterSource.COMMANDLINE and parameter.name not in ("scenario", "output"):
+            raise UsageError(
+                f"{path} is a single cell, so that {parameter.opts[0]} has no meaning; use -o alone"
+            )
+    folder = run_cell(path, output)
+    show_cell(stdout_console(), folder, False)
+    print(f"record: {folder}")
 
 
 def _run(loaded: Loaded, output: Path | None, options: dict[str, Any]) -> Finished:
@@ -309,6 +335,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
                     for scheme, flows in plan.bounds.items()
                     for flow, by in flows
                 ],
+                "notes": plan.notes,
                 "warnings": [*map(str, loaded.scenario.warnings), *plan.memory],
                 **({"way": way} if way is not None else {}),
             }
@@ -322,8 +349,8 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
 def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
     from narrows.analysis.prose import network_in_words
     from narrows.campaign.plan import bounds_in_words
-    from narrows.campaign.progress import show_time
     from narrows.campaign.run import OVERHEAD_S
+    from narrows.progress import show_time
 
     scenario = plan.scenario
     asked = f": {scenario.question}" if scenario.question else ""
@@ -350,6 +377,7 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
         ]
     else:
         lines += ["", f"{len(plan.cells)} cells, simulated"]
+    lines += [f"note: {note}" for note in plan.notes]
     return lines + [f"warning: {warning}" for warning in [*scenario.warnings, *plan.memory]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
@@ -140,6 +140,8 @@ def _print_page(console: Console, page: Page) -> None:
     if info.media:
         load = "the frames of an encoder" if info.frames else "as much as it lets through"
         console.print(f"real-time: both ends of a flow, which sends {load}")
+    if page.model:
+        console.print(Text(f"default model: {page.model}"), soft_wrap=True)
     if info.models:
         console.print(f"installed models: {', '.join(info.models)}", soft_wrap=True)
     if page.ecn:
@@ -193,5 +195,5 @@ def _print_status(console: Console, status: Status) -> None:
     console.print(checks)
 
 
-def _check_cells(check: dict[str, Any]) -> tuple[str, ...]:
+def _check_cells(check: dict[str, object]) -> tuple[str, ...]:
     return tuple(str(check.get(key) or "") for key in ("what", "expected", "found", "tolerance", "outcome"))

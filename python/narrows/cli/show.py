@@ -70,16 +70,15 @@ def show(
         _show_intervals(folders, interval, as_json)
         return
     if len(folders) == 1 and (folders[0] / "run.json").exists():
-        _show_cell(console, folders[0], as_json)
+        show_cell(console, folders[0], as_json)
         return
     from narrows.campaign.gathering import readable
-    from narrows.campaign.schema import read_scenario
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT
 
     several = readable(folders, say)
     opened = [folder for folder, _ in several]
-    labels = chosen_labels([folder.document for folder in opened], schemes, only)
+    labels = chosen_labels(opened, schemes, only)
     pairs = [(folder.path, _rows_of(result, labels)) for folder, result in several]
     cells = [[cell for cell in folder.cells if labels is None or cell.scheme in labels] for folder in opened]
     if as_json:
@@ -104,10 +103,9 @@ def show(
     from narrows.scenario.measure import part_in_words
 
     asked: dict[str, list[str]] = {}
-    scenarios = [read_scenario(folder.path, folder.document) for folder in opened]
+    scenarios = [folder.resolved for folder in opened]
     for folder, scenario in zip(opened, scenarios, strict=True):
-        document = folder.document
-        asked.setdefault(f"{document['name']}: {scenario.question}", []).append(document["where"])
+        asked.setdefault(f"{folder.header.name}: {scenario.question}", []).append(folder.header.where)
     for line, places in asked.items():
         for text in fold(f"{line} ({', '.join(dict.fromkeys(places))})", width(console.file)):
             console.print(text, soft_wrap=True)
@@ -115,7 +113,7 @@ def show(
         if words:
             console.print(words, soft_wrap=True)
     console.print()
-    print_summary(console, pairs, [str(folder.document["where"]) for folder in opened])
+    print_summary(console, pairs, [folder.header.where for folder in opened])
     print_attempts(console, [(*pair, own) for pair, own in zip(pairs, cells, strict=True)])
     if len(folders) == 1:
         for part in (print_flows, print_sharing, print_frames, print_playback, print_links):
@@ -172,7 +170,8 @@ def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
         print("\n".join(in_iperfs_words(lines)))
 
 
-def _show_cell(console: Console, path: Path, as_json: bool) -> None:
+def show_cell(console: Console, path: Path, as_json: bool) -> None:
+    """Prints the facts of the cell in `path`."""
     from narrows.analysis.checks import count_in_words
     from narrows.campaign.json_files import read_json, read_run
     from narrows.cli.common import print_json

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json, Metrics, read_metrics
 from narrows.cli.parameters import argument, option
+
+if TYPE_CHECKING:
+    from narrows.documents.site import SiteMade
 
 
 @command(example="narrows site results -o site")
@@ -39,6 +42,7 @@ def site(
     """
     from narrows.cli.common import print_json
     from narrows.console import say
+    from narrows.documents.data import to_data
     from narrows.errors import EXIT_BAD_INPUT
     from narrows.progress import progress
     from narrows.site import build
@@ -46,7 +50,7 @@ def site(
 
     read_metrics(metrics)
     with progress("drawing", quiet=as_json) as bar:
-        made: dict[str, Any] = build(
+        made = build(
             folders or [Path("results")],
             output,
             prune=prune,
@@ -55,30 +59,29 @@ def site(
             progress=bar.count,
         )
     if as_json:
-        print_json(made)
+        print_json(to_data(made))
     else:
-        for problem in made["problems"]:
-            say(problem["problem"])
+        for problem in made.problems:
+            say(problem.problem)
         print(_in_words(made))
-        print(f"site: {made['index']}")
-    if not all(problem["busy"] for problem in made["problems"]):
+        print(f"site: {made.index}")
+    if not all(problem.busy for problem in made.problems):
         raise Exit(EXIT_BAD_INPUT)
 
 
-def _in_words(made: dict[str, Any]) -> str:
+def _in_words(made: SiteMade) -> str:
     """`5 campaigns: 2 drawn, 3 unchanged`."""
     from narrows.text import plural
 
-    drawn = sum(campaign["drawn"] for campaign in made["campaigns"])
+    drawn = sum(campaign.drawn for campaign in made.campaigns)
     counts = {
         "drawn": drawn,
-        "unchanged": len(made["campaigns"]) - drawn,
-        "no longer there and kept": len(made["kept"]),
-        "removed": len(made["removed"]),
+        "unchanged": len(made.campaigns) - drawn,
+        "no longer there and kept": len(made.kept),
+        "removed": len(made.removed),
     }
     told = [f"{count} {what}" for what, count in counts.items() if count]
-    total = len(made["campaigns"]) + len(made["kept"])
-    if made["sweeps"]:
-        counts_of = sum(sweep["drawn"] for sweep in made["sweeps"])
-        told.append(f"{plural(len(made['sweeps']), 'sweep')} ({counts_of} drawn)")
+    total = len(made.campaigns) + len(made.kept)
+    if made.sweeps:
+        told.append(f"{plural(len(made.sweeps), 'sweep')} ({sum(page.drawn for page in made.sweeps)} drawn)")
     return f"{plural(total, 'campaign')}: {', '.join(told)}" if told else plural(total, "campaign")

@@ -104,11 +104,13 @@ def run_sweep(
     as_json: bool = False,
 ) -> None:
     """Runs a sweep for `narrows sweep run`."""
+    from msgspec.structs import replace
+
     from narrows.campaign.run import RESULTS
     from narrows.cli.common import print_json
-    from narrows.cli.stage_bar import StageBar
     from narrows.console import say
     from narrows.errors import EXIT_EXPECTATION, EXIT_SOME_INVALID, Interrupted
+    from narrows.progress import progress
     from narrows.sweep import expecting
     from narrows.sweep.engines import engine
     from narrows.sweep.execute import SweepRun, interruption_sentence
@@ -123,11 +125,14 @@ def run_sweep(
     if dry_run:
         _print_plan(loaded, as_json)
         return
+    if not as_json:
+        for remark in loaded.remarks:
+            say(remark)
     made = engine(on)
     path = output or RESULTS / f"{loaded.first.name}-{loaded.hash[:6]}"
     folder = SweepFolder.open(path, loaded)
     try:
-        with StageBar(quiet=as_json) as bar:
+        with progress(quiet=as_json, after_s=2.0) as bar:
 
             def watch(done: int, known: int, failed: int) -> None:
                 note = f"{done} cells" + (f", {failed} failed" if failed else "")
@@ -139,7 +144,7 @@ def run_sweep(
             except Interrupted as error:
                 raise interruption_sentence(folder, error.number) from None
         expected = expecting.judge_all(folder, loaded.first.expect)
-        folder.document["expect"] = expected
+        folder.document = replace(folder.document, expect=expected)
         folder.save()
         if as_json:
             print_json(_summary(folder, work.known))
@@ -148,29 +153,27 @@ def run_sweep(
                 print(line)
             say(f"{len(folder.done)} cells in {path}; narrows sweep show {path} says what matters")
             for entry in work.failed[:5]:
-                say(
-                    f"failed at point {entry['point']} ({entry['scheme']}, run {entry['run']}):"
-                    f" {entry['message']}"
-                )
+                say(f"failed at point {entry.point} ({entry.scheme}, run {entry.run}): {entry.message}")
         if work.failed:
             say(f"{len(work.failed)} cells failed; sweep.json lists them")
             raise Exit(EXIT_SOME_INVALID)
-        if expecting.fails(expected):
+        if not all(item.holds_everywhere for item in expected):
             raise Exit(EXIT_EXPECTATION)
     finally:
         folder.close()
 
 
-def _summary(folder: SweepFolder, known: int) -> dict[str, Any]:
-    document = folder.document
+def _summary(folder: SweepFolder, known: int) -> dict[str, object]:
+    from narrows.documents.data import to_data
+
     return {
         "format": "narrows/sweep-run/1",
         "path": str(folder.path),
-        "hash": document["hash"],
+        "hash": folder.document.hash,
         "cells": len(folder.done),
         "known": known,
-        "failed": document["failed"],
-        "expect": document["expect"],
+        "failed": to_data(folder.document.failed),
+        "expect": to_data(folder.document.expect),
     }
 
 
@@ -203,6 +206,7 @@ def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
                     for parameter in sweep.parameters
                 ],
                 "schemes": [row.label for row in first.schemes],
+                "remarks": loaded.remarks,
                 "runs": first.runs,
                 "cells": cells,
                 "points": [point.words for point in points],
@@ -222,6 +226,8 @@ def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
     console.print(shown)
     if len(points) > 20:
         console.print(f"and {len(points) - 20} more")
+    for remark in loaded.remarks:
+        console.print(remark, soft_wrap=True)
 
 
 @subcommand(sweep_app, "show", example="narrows sweep show results/space --metric delay_p95_ns")
@@ -248,6 +254,7 @@ def show(
     from narrows.campaign.results import metric_list
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
+    from narrows.documents.data import to_data
     from narrows.documents.results import Quantity
     from narrows.sweep.effects import effects, points_of
     from narrows.sweep.outcomes import count_outcomes
@@ -255,18 +262,20 @@ def show(
 
     opened = SweepFolder.read(folder)
     if listing:
-        print("\n".join(opened.document["metrics"]))
+        print("\n".join(opened.document.metrics))
         return
     outcomes = count_outcomes(opened)
     result = [effects(points) for points in points_of(opened, metric, flow)]
     if as_json:
-        print_json([{**outcomes[item.scheme].to_json(), **_effects_json(item, metric)} for item in result])
+        print_json(
+            [{**to_data(outcomes[item.scheme].counts), **_effects_json(item, metric)} for item in result]
+        )
         return
     described = next((known for known in metric_list() if known.name == metric), Quantity.unknown(metric))
     scale = described.show_scale
     unit = unit_of(described)
     console = stdout_console()
-    labels = {parameter["name"]: parameter["label"] for parameter in opened.parameters}
+    labels = {key.name: key.label for key in opened.document.parameters}
     for item in result:
         console.print(f"{item.scheme}: {head_of(described)} over {item.points} points", highlight=False)
         console.print(f"  {outcomes[item.scheme].words}", highlight=False, soft_wrap=True)
@@ -281,7 +290,7 @@ def show(
         console.print(shown)
 
 
-def _effects_json(result: Any, metric: str) -> dict[str, Any]:
+def _effects_json(result: Any, metric: str) -> dict[str, object]:
     from narrows.statistics.runs import STATISTIC
 
     return {

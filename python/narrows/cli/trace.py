@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from narrows.cli import trace_make, trace_record  # noqa: F401 (they add commands to the group)
 from narrows.cli.app import subcommand
@@ -46,11 +46,10 @@ def show(
         if isinstance(delays, Delays):
             if picture is not None:
                 raise UsageError(f"{path}: is a trace of delays; --picture draws traces of rates")
-            facts = _delays(delays)
             if as_json:
-                documents.append({"file": str(path), "format": form, **facts})
+                documents.append({"file": str(path), "format": form, **_delays(delays)})
             else:
-                _print_delays(path, form, facts)
+                _print_delays(path, form, delays)
             continue
         statistics = measure(delays)
         if as_json:
@@ -63,7 +62,7 @@ def show(
         print_json({"format": "narrows/traces/1", "traces": documents})
 
 
-def _delays(delays: Delays) -> dict[str, Any]:
+def _delays(delays: Delays) -> dict[str, object]:
     return {
         "length_ns": delays.length_ns,
         "rows": len(delays.delay_ns),
@@ -73,12 +72,13 @@ def _delays(delays: Delays) -> dict[str, Any]:
     }
 
 
-def _print_delays(path: Path, form: str, facts: dict[str, Any]) -> None:
+def _print_delays(path: Path, form: str, delays: Delays) -> None:
     from narrows.report.units import span
 
-    print(f"{path.name}: {form}, {span(facts['length_ns'])}, {facts['rows']} delays")
-    for name in ("lowest", "mean", "highest"):
-        print(f"  {name:8} {span(facts[f'{name}_delay_ns'])}")
+    print(f"{path.name}: {form}, {span(delays.length_ns)}, {len(delays.delay_ns)} delays")
+    print(f"  lowest   {span(int(delays.delay_ns.min()))}")
+    print(f"  mean     {span(delays.mean_ns)}")
+    print(f"  highest  {span(int(delays.delay_ns.max()))}")
 
 
 def _print(path: Path, form: str, trace: Trace, statistics: Statistics) -> None:
@@ -195,31 +195,35 @@ def import_(
 @subcommand(trace, "list", example="narrows trace list")
 def list_(as_json: Json = False) -> None:
     """List the imported and the shipped traces."""
+    from msgspec.structs import replace
+
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
+    from narrows.documents.data import to_data
+    from narrows.documents.traces import FORMAT, ListedTrace
     from narrows.errors import DataError
     from narrows.traces.formats import read
     from narrows.traces.store import list_traces, shipped_folder, user_folder
 
-    rows: list[dict[str, Any]] = []
+    rows: list[ListedTrace] = []
     for origin, folder in (("imported", user_folder()), ("shipped", shipped_folder())):
         for path in list_traces(folder):
-            row: dict[str, Any] = {"name": path.name, "from": origin, "path": str(path)}
+            row = ListedTrace(name=path.name, origin=origin, path=str(path))
             try:
                 result, form = read(path)
-                row |= {"format": form, "length_ns": result.length_ns, "mean": mean_of(result)}
+                row = replace(row, format=form, length_ns=result.length_ns, mean=mean_of(result))
             except DataError as error:
-                row["problem"] = str(error)
+                row = replace(row, problem=str(error))
             rows.append(row)
     if as_json:
-        print_json({"format": "narrows/traces/1", "traces": rows})
+        print_json({"format": FORMAT, "traces": to_data(rows)})
         return
     from narrows.report.units import span
 
     made = table("trace", "from", "format", "length", "mean", whole=("trace",))
     for row in rows:
-        if "problem" in row:
-            made.add_row(row["name"], row["from"], row["problem"])
-            continue
-        made.add_row(row["name"], row["from"], row["format"], span(row["length_ns"]), row["mean"])
+        if row.problem:
+            made.add_row(row.name, row.origin, row.problem)
+        else:
+            made.add_row(row.name, row.origin, row.format or "", span(row.length_ns), row.mean)
     stdout_console().print(made)

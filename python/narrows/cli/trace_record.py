@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from narrows.cli.app import subcommand
 from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_json, remote_options
@@ -64,7 +64,7 @@ def record(
     from narrows.campaign.path_recording import DIRECTIONS, Limits
     from narrows.campaign.path_recording import record as recording
     from narrows.cli.common import positive
-    from narrows.console import say, stderr_console
+    from narrows.console import say
     from narrows.errors import Interrupted, UnavailableError, UsageError
     from narrows.scenario.overrides import Override
     from narrows.traces.convert import check_target, format_for, save
@@ -91,9 +91,7 @@ def record(
     width = read_span(bin_text, "--bin")
     documents = []
     last: Ended | None = None
-    for last in recording(
-        host, wanted, limits, made, remote_options(ssh, remote_folder, agent), say, stderr_console()
-    ):
+    for last in recording(host, wanted, limits, made, remote_options(ssh, remote_folder, agent), say):
         file = files[last.direction]
         written = save(last.found.trace, file, form, force=force, bin_ns=width)
         document = _document(last, file, form)
@@ -115,7 +113,7 @@ def record(
         raise UnavailableError(f"{last.why}; {kept}")
 
 
-def _document(ended: Ended, file: Path, form: str) -> dict[str, Any]:
+def _document(ended: Ended, file: Path, form: str) -> dict[str, object]:
     result = ended.found
     return {
         "file": str(file),

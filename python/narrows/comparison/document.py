@@ -144,7 +144,15 @@ def compare(request: Request) -> Comparison:
         looked_behind=looked,
         traces=parted,
         envelopes=shapes,
+        own_models=_rows_with_own_models(pairings),
     )
+
+
+def _rows_with_own_models(pairings: Sequence[sides.Pairing]) -> list[str]:
+    """The labels of the rows whose models Narrows trained."""
+    samples = [sample for pairing in pairings for sample in (pairing.base, pairing.other)]
+    rows = ((sample.scheme, sample.side.rows.get(sample.scheme)) for sample in samples)
+    return list(dict.fromkeys(label for label, row in rows if row and row.has_own_model))
 
 
 def _open(request: Request) -> tuple[list[Side], list[Unread]]:
@@ -202,16 +210,16 @@ def _check_times(metrics: Sequence[Metric]) -> None:
 
 
 def _side(side: Side) -> SideFacts:
-    document = side.document
+    header = side.header
     pending = sum(cell.state == "pending" for cell in side.cells)
     return SideFacts(
         name=side.name,
         folder=str(side.path),
-        scenario=document.get("name"),
-        hash=document.get("hash"),
+        scenario=header.name,
+        hash=header.hash,
         where=side.where,
-        created_at=document.get("created_at"),
-        narrows=(document.get("versions") or {}).get("narrows"),
+        created_at=header.created_at,
+        narrows=header.versions.narrows if header.versions else None,
         cells=len(side.cells),
         pending=pending,
     )

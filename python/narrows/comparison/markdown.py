@@ -38,6 +38,7 @@ def markdown(document: Comparison) -> str:
     notes = (
         "" if document.ranks is not None else "".join(f"- {_plain(note)}\n" for note in words.notes(document))
     )
+    notes += "".join(f"- {_plain(text)}\n" for text in words.provenance(document))
     of = "ranks" if document.ranks is not None else "differences"
     parts.append(f"<details><summary>All {of}</summary>\n\n{table}\n{notes}\n</details>\n")
     behind = [*words.trace_sentences(document), *words.envelope_sentences(document)]

@@ -58,6 +58,7 @@ def page(document: Comparison) -> str:
                 document.envelopes or [], words.envelope_sentences(document), strict=True
             )
         ],
+        provenance=words.provenance(document),
         notes=[] if document.ranks is not None else words.notes(document),
     )
     return lock(made)

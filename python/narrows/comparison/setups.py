@@ -16,6 +16,8 @@ from msgspec import structs
 
 from narrows.analysis.prose import change_in_words, element_in_words, flows_in_words
 from narrows.comparison.sides import Pairing, Side
+from narrows.documents.agent import MachineFacts
+from narrows.documents.campaign import Versions
 from narrows.documents.comparison import Difference
 from narrows.documents.data import to_data
 from narrows.documents.resolved import Change, Flow, Measure, Network, Resolved
@@ -24,8 +26,6 @@ from narrows.scenario import registry as registries
 from narrows.scenario.measure import part_in_words
 from narrows.scenario.quantity import show
 from narrows.text import any_of, shorten
-
-Json = dict[str, Any]
 
 CONDITION, SCHEME, CIRCUMSTANCE = "condition", "scheme", "circumstance"
 #: The conditions, by their names for `--across`.
@@ -116,31 +116,30 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
 
 
 def _version(side: Side) -> str:
-    versions = side.document.get("versions") or {}
-    agent = versions.get("agent") or {}
-    git = f" ({agent['git']})" if agent.get("git") else ""
-    return f"{versions.get('narrows') or 'unknown'}{git}"
+    versions = side.header.versions or Versions()
+    git = versions.agent and versions.agent.git
+    return f"{versions.narrows or 'unknown'}{f' ({git})' if git else ''}"
 
 
 def _machine(side: Side) -> str:
-    host = side.document.get("host") or {}
-    return ", ".join(str(part) for part in (host.get("cpu_model"), _cpus(host), host.get("machine")) if part)
+    host = _host(side)
+    return ", ".join(part for part in (host.cpu_model, _cpus(host), host.machine) if part)
 
 
-def _cpus(host: Json) -> str:
-    return f"{host['cpus']} processors" if host.get("cpus") else ""
+def _host(side: Side) -> MachineFacts:
+    return side.header.host or MachineFacts()
+
+
+def _cpus(host: MachineFacts) -> str:
+    return f"{host.cpus} processors" if host.cpus else ""
 
 
 def _there(side: Side) -> str:
     """The other host of a real path, as described by the last session."""
-    known = [session["hosts"] for session in side.document.get("sessions") or [] if session.get("hosts")]
-    host = known[-1].get("there") or {} if known else {}
-    kernel = f"kernel {host['kernel']}" if host.get("kernel") else ""
-    return ", ".join(part for part in (kernel, str(host.get("cpu_model") or ""), _cpus(host)) if part)
-
-
-def _of_host(name: str) -> Callable[[Side], str]:
-    return lambda side: str((side.document.get("host") or {}).get(name) or "")
+    known = [session.hosts for session in side.header.sessions if session.hosts]
+    host = (known and known[-1].there) or MachineFacts()
+    kernel = f"kernel {host.kernel}" if host.kernel else ""
+    return ", ".join(part for part in (kernel, host.cpu_model, _cpus(host)) if part)
 
 
 def _setting(name: str) -> Callable[[Side], str]:
@@ -148,15 +147,15 @@ def _setting(name: str) -> Callable[[Side], str]:
 
 
 _FACTS: tuple[tuple[str, Callable[[Side], str]], ...] = (
-    ("scenario", lambda side: str(side.document.get("name") or "")),
+    ("scenario", lambda side: side.header.name),
     ("plane", lambda side: side.where),
     ("seed", _setting("seed")),
     ("runs", _setting("runs")),
     ("narrows", _version),
-    ("kernel", _of_host("kernel")),
+    ("kernel", lambda side: _host(side).kernel or ""),
     ("machine", _machine),
     ("other host", _there),
-    ("clock source", _of_host("clocksource")),
+    ("clock source", lambda side: _host(side).clocksource or ""),
 )
 
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
 from narrows.campaign.json_files import as_run, read_json
-from narrows.campaign.schema import read_scenario, resolved_scenario
+from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder
-from narrows.documents.campaign import INVALID, PENDING, CellEntry
+from narrows.documents.campaign import INVALID, PENDING, CellEntry, Header
 from narrows.documents.resolved import Resolved, SchemeRow
 from narrows.documents.results import Results
 from narrows.errors import DataError, UsageError
@@ -52,9 +52,9 @@ class Side:
     cell: str | None = None
 
     @property
-    def document(self) -> Json:
-        """The content of campaign.json."""
-        return self.folder.document
+    def header(self) -> Header:
+        """The members of campaign.json that are not about single cells."""
+        return self.folder.header
 
     @property
     def path(self) -> Path:
@@ -69,17 +69,17 @@ class Side:
     @property
     def where(self) -> str:
         """The plane."""
-        return str(self.document.get("where") or "unknown")
+        return self.header.where or "unknown"
 
     @cached_property
     def settings(self) -> Json:
         """The members of the resolved scenario that campaign.json has."""
-        return resolved_scenario(self.document)
+        return resolved_scenario(self.header)
 
     @cached_property
     def resolved(self) -> Resolved:
         """The resolved scenario."""
-        return read_scenario(self.folder.path, self.document)
+        return self.folder.resolved
 
     @cached_property
     def rows(self) -> dict[str, SchemeRow]:

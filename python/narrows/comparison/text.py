@@ -55,6 +55,8 @@ def print_comparison(console: Console, document: Comparison) -> None:
         _print_differences(console, document)
     for note in words.notes(document) if document.ranks is None else _short(document):
         say(note, "  ")
+    for text in words.provenance(document):
+        say(text, "  ")
     console.print()
     for text in filter(None, [*words.method(document), margins.method(document)]):
         say(text)

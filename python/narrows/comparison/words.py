@@ -24,6 +24,7 @@ from narrows.documents.comparison import (
     SideFacts,
     Trace,
 )
+from narrows.documents.resolved import TRAINED_BY_NARROWS
 from narrows.documents.results import Metric, Statistics
 from narrows.scenario.expect import unit_of as unit_of_state
 from narrows.text import any_of
@@ -211,6 +212,11 @@ def method(document: Comparison) -> list[str]:
 def _span(numbers: Sequence[int]) -> str:
     low, high = min(numbers, default=0), max(numbers, default=0)
     return str(low) if low == high else f"{low} to {high}"
+
+
+def provenance(document: Comparison) -> list[str]:
+    """The rows whose models Narrows trained, in a sentence."""
+    return [f"{some(document.own_models)}: {TRAINED_BY_NARROWS}"] if document.own_models else []
 
 
 def notes(document: Comparison) -> list[str]:

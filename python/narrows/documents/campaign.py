@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from msgspec import UNSET, UnsetType, field
 
 from narrows.documents.agent import MachineFacts
-from narrows.documents.data import Count, Integer, Part
+from narrows.documents.data import Count, Integer, Part, from_data
 from narrows.documents.results import Skipped
 
 FORMAT = "narrows/campaign/1"
@@ -103,6 +103,50 @@ class ScenarioSource(Part, frozen=True, kw_only=True, omit_defaults=False):
     resolved: dict[str, Any] = field(default_factory=dict)
 
 
+class FlowOutline(Part, frozen=True, kw_only=True):
+    """A flow of a row of a resolved scenario."""
+
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"params", "transport"})
+
+    flow: Count = 0
+    scheme: str = ""
+    direction: str = ""
+    params: dict[str, object] | None = None
+    transport: dict[str, object] | None = None
+    label: str | None = None
+
+
+class RowOutline(Part, frozen=True, kw_only=True):
+    """A row of a resolved scenario."""
+
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"params", "overlay"})
+
+    label: str
+    scheme: str = ""
+    flows: list[FlowOutline] = field(default_factory=list)
+    params: dict[str, object] | None = None
+    values: dict[str, str] | None = None
+    derived: dict[str, str] | None = None
+    overlay: dict[str, object] | None = None
+
+
+class ScenarioOutline(Part, frozen=True, kw_only=True):
+    """The members of a resolved scenario that are checked whenever its campaign is read."""
+
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset({"network", "expect", "measure", "transport"})
+
+    question: str = ""
+    schemes: list[RowOutline] = field(default_factory=list)
+    name: str = ""
+    title: str | None = None
+    network: dict[str, object] | None = None
+    expect: list[dict[str, object]] | None = None
+    measure: dict[str, object] | None = None
+    matrix: dict[str, str] | None = None
+    duration_ns: Count = 0
+    transport: dict[str, object] | None = None
+
+
 class AgentVersion(Part, frozen=True, kw_only=True):
     """The version of the agent."""
 
@@ -119,6 +163,13 @@ class Versions(Part, frozen=True, kw_only=True):
     python: str | None = None
 
 
+class SessionHosts(Part, frozen=True, kw_only=True):
+    """The machines of a session between two hosts."""
+
+    here: MachineFacts | None = None
+    there: MachineFacts | None = None
+
+
 class Session(Part, frozen=True, kw_only=True, omit_defaults=False):
     """A process that worked on a campaign."""
 
@@ -129,8 +180,7 @@ class Session(Part, frozen=True, kw_only=True, omit_defaults=False):
     outcome: str | None = None
     #: Words for people that differ from those of earlier sessions, each in a sentence.
     changed: dict[str, str] | UnsetType = UNSET
-    #: Between hosts: the facts about `here` and `there`, and the `way` between them.
-    hosts: dict[str, Any] | UnsetType | None = UNSET
+    hosts: SessionHosts | UnsetType | None = UNSET
 
 
 class MergedCampaign(Part, frozen=True, kw_only=True, omit_defaults=False):
@@ -161,6 +211,8 @@ class Header(Part, frozen=True, kw_only=True, omit_defaults=False):
     #: The machine that it ran on, or that started it.
     host: MachineFacts | None = None
     skipped: list[Skipped] = field(default_factory=list)
+    #: The models that the scenario's lists came to, each in a sentence with its reason.
+    choices: list[str] | UnsetType = UNSET
     merged: list[MergedCampaign] | UnsetType = UNSET
     #: Between hosts: the state of both machines before and after rounds.
     rounds: list[dict[str, Any]] | UnsetType = UNSET
@@ -180,3 +232,10 @@ class Campaign(Header, frozen=True, kw_only=True):
     """The cells of a campaign, their states, and how it was made."""
 
     cells: list[CellEntry]
+
+    @classmethod
+    def from_members(cls, document: dict[str, Any]) -> Campaign:
+        """Reads a campaign.json. Raises `DamagedError` if it does not fit."""
+        campaign = from_data(document, cls)
+        from_data(campaign.scenario.resolved, ScenarioOutline, "the file.scenario.resolved")
+        return campaign

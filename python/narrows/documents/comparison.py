@@ -275,3 +275,5 @@ class Comparison(Part, frozen=True, kw_only=True):
     looked_behind: bool
     traces: list[Trace] | None = None
     envelopes: list[Envelope] | None = None
+    #: The compared rows whose models Narrows trained.
+    own_models: list[str] = field(default_factory=list)

@@ -12,6 +12,8 @@ from typing import Any, Self
 #: The link element (and its parameter) that delays every packet by the same constant time.
 FIXED_DELAY = "delay"
 BOTTLENECK = "bottleneck"
+#: The note of models that says who trained them, and its value in those that Narrows trained.
+TRAINED_BY, NARROWS = "trained_by", "Narrows"
 
 
 class Values:
@@ -75,6 +77,12 @@ class Values:
         """The SHA-256 of a file; None if none is named."""
         value = self.params.get(name)
         return value.get("sha256") if isinstance(value, Mapping) else None
+
+    @property
+    def has_own_model(self) -> bool:
+        """True if one of them is a model that Narrows trained."""
+        files = (value for value in self.params.values() if isinstance(value, Mapping))
+        return any(file.get(TRAINED_BY) == NARROWS for file in files)
 
     def part(self, name: str) -> Component | None:
         """The component inside this one, such as the queue of a bottleneck; None if there is none."""

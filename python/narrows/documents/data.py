@@ -93,6 +93,21 @@ def _write_plain(value: object) -> float | dict[str, object]:
     raise TypeError(f"{type(value).__name__} is not plain data")
 
 
+def find_unknown(data: object, value: object, root: str = "the file") -> Iterator[str]:
+    """The paths of the members of plain data that its typed value lacks: those of newer versions."""
+    if isinstance(value, Part) and isinstance(data, dict):
+        members = value.__struct_encode_fields__
+        yield from (f"{root}.{name}" for name in data if name not in members)
+        for name, member in zip(value.__struct_fields__, members, strict=True):
+            yield from find_unknown(data.get(member), getattr(value, name), f"{root}.{member}")
+    elif isinstance(value, list) and isinstance(data, list):
+        for number, (item, inner) in enumerate(zip(data, value, strict=True)):
+            yield from find_unknown(item, inner, f"{root}[{number}]")
+    elif isinstance(value, Mapping) and isinstance(data, dict):
+        for name, inner in value.items():
+            yield from find_unknown(data.get(name), inner, f"{root}.{name}")
+
+
 # -- error messages ------------------------------------------------------------------------------
 
 _MESSAGE = re.compile(r"(?P<said>.*?)(?: - at `(?:key in )?\$?(?P<path>.*)`)?")

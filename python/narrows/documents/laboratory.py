@@ -46,6 +46,8 @@ class LabExperiment(Part, frozen=True, kw_only=True):
     verdicts: dict[str, Count]
     narrows: str | None
     kernel: dict[str, Any]
+    #: The rows whose models Narrows trained, in words; the published values are of other models.
+    own_models: str = ""
     #: The findings of its campaign's report, if nothing was published.
     answer: list[str] | UnsetType = UNSET
 

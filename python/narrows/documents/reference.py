@@ -15,10 +15,14 @@ from narrows.documents import (
     comparison,
     doctor,
     hunt,
+    identify,
     laboratory,
+    listing,
     notes,
     results,
     run,
+    site,
+    sweep,
 )
 from narrows.documents.data import Part
 
@@ -44,7 +48,13 @@ FORMATS = {
     "comparison": Format(comparison.FORMAT, "`narrows compare DIR --json`", comparison.Comparison),
     "calibration": Format(calibration.FORMAT, "`results.json` of a calibration", calibration.Calibration),
     "hunt": Format(hunt.FORMAT, "`hunt.json`", hunt.HuntReport),
+    "identify": Format(
+        identify.FORMAT, "`identify.json`, `narrows identify WHAT --json`", identify.Identification
+    ),
     "lab-report": Format(laboratory.FORMAT, "`comparison.json` of a laboratory", laboratory.LabReport),
+    "sweep": Format(sweep.FORMAT, "`sweep.json`", sweep.Sweep),
+    "site": Format(site.FORMAT, "`site.json`", site.Site),
+    "list": Format(listing.FORMAT, "`narrows ls --json`", listing.Listing),
     "check": Format(run.CHECK_FORMAT, "`narrows check DIR --json`", run.CheckReport),
     "doctor": Format(doctor.FORMAT, "`narrows doctor --json`", doctor.Doctor),
 }

@@ -26,6 +26,9 @@ DUMBBELL, GRAPH = "dumbbell", "graph"
 ALL_TRANSFERS = "all"
 #: The default traffic of flows: as much as the scheme allows.
 BULK = "bulk"
+#: The mark of rows with a model that Narrows trained; more rows than this are counted.
+TRAINED_BY_NARROWS = "model trained by Narrows"
+MOST_LISTED = 12
 Params = dict[str, object]
 
 
@@ -163,6 +166,11 @@ class Flow(Part, frozen=True, kw_only=True):
         return self.direction == FORWARD
 
     @property
+    def has_own_model(self) -> bool:
+        """True if it has a model that Narrows trained."""
+        return Values(self.params).has_own_model
+
+    @property
     def segments_file(self) -> str | None:
         """For a video player: the file with the segments that it played."""
         return str(self.program["segments"]) if self.program and self.program.get("segments") else None
@@ -253,6 +261,11 @@ class SchemeRow(Part, frozen=True, kw_only=True):
     derived: dict[str, str] = field(default_factory=dict)
 
     @property
+    def has_own_model(self) -> bool:
+        """True if a flow under test has a model that Narrows trained."""
+        return any(flow.has_own_model for flow in self.flows if not flow.background)
+
+    @property
     def scheme_names(self) -> list[str]:
         """The schemes of the flows, without duplicates."""
         return list(dict.fromkeys(flow.scheme for flow in self.flows))
@@ -300,6 +313,15 @@ class Resolved(Part, frozen=True, kw_only=True):
     def flows(self) -> list[Flow]:
         """The flows of the first row."""
         return self.schemes[0].flows if self.schemes else []
+
+    @property
+    def own_models_in_words(self) -> str:
+        """The rows that have a model that Narrows trained; empty if there are none."""
+        labels = [row.label for row in self.schemes if row.has_own_model]
+        if not labels:
+            return ""
+        rows = ", ".join(labels) if len(labels) <= MOST_LISTED else f"{len(labels)} rows"
+        return f"{rows}: {TRAINED_BY_NARROWS}"
 
     def row(self, label: str) -> SchemeRow | None:
         """The row of that label."""

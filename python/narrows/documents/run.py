@@ -55,6 +55,8 @@ class CheckedCampaign(Part, frozen=True, kw_only=True):
 
     campaign: str
     checks: list[Check]
+    #: Sentences about the models that ran.
+    notes: list[str] = field(default_factory=list)
 
 
 class CheckReport(Part, frozen=True, kw_only=True):
@@ -411,6 +413,7 @@ class Simulated(Part, frozen=True, kw_only=True):
     """The rest of a cell that was simulated in memory: its verdict and its metrics, or why there are none."""
 
     verdict: str | None = None
+    reasons: list[Reason] = field(default_factory=list)
     measured: Measured | None = None
     error: CellError | None = None
 

@@ -8,7 +8,7 @@ how to write one cell. An import (`narrows/formats/imports/NAME.py`) has `read(f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from narrows.formats.importing import ImportedRuns
     from narrows.formats.imports._choice import Choice
 
-    Cell = dict[str, Any]
+    Cell = dict[str, object]
 
 #: Exports, each with its output and audience.
 EXPORTS = {

@@ -11,8 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from narrows.campaign.json_files import read_run
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
+from narrows.documents.data import DamagedError
+from narrows.documents.resolved import Cell, read_cell
+from narrows.documents.run import RunRecord
 from narrows.errors import DataError, NarrowsError
 from narrows.filled import fill
 from narrows.progress import progress
@@ -28,7 +32,7 @@ class CellToExport:
 
     campaign: CampaignFolder
     entry: CellEntry
-    record: Json
+    record: RunRecord
 
     @property
     def id(self) -> str:
@@ -41,31 +45,38 @@ class CellToExport:
         return self.campaign.cell_dir(self.id)
 
     @property
+    def cell(self) -> Cell:
+        """The cell that ran. Raises `DataError` if the record's is damaged."""
+        try:
+            return read_cell(self.record.cell)
+        except DamagedError as error:
+            raise DataError(f"{self.path}/run.json: is damaged: {error}") from None
+
+    @property
     def base_ns(self) -> int:
         """Its time zero, in ns since 1970: its start, or 2000-01-01 if no clock was involved."""
-        started = self.record.get("started_at")
+        started = self.record.started_at
         if not started:
             return SIMULATED_NS
         try:
-            moment = datetime.fromisoformat(str(started).replace("Z", "+00:00")).astimezone(UTC)
+            moment = datetime.fromisoformat(started.replace("Z", "+00:00")).astimezone(UTC)
         except (ValueError, OverflowError):
-            raise DataError(f"{self.path}/run.json: {str(started)[:40]} is not a time of day") from None
+            raise DataError(f"{self.path}/run.json: {started[:40]} is not a time of day") from None
         return max(round(moment.timestamp() * 1e6) * 1000, 1000)
 
     @property
     def title(self) -> str:
         """The run in a few words."""
-        return f"{self.campaign.document['name']}: {self.entry.scheme}, run {self.entry.run}"
+        return f"{self.campaign.header.name}: {self.entry.scheme}, run {self.entry.run}"
 
     @property
     def description(self) -> str:
         """A description of the run, in a sentence or two."""
-        question = self.campaign.document["scenario"]["resolved"].get("question") or ""
+        question = self.campaign.resolved.question
         seed = self.entry.seed
-        parts = [f"plane {self.record['plane']}", f"verdict {self.record['verdict']}"]
+        parts = [f"plane {self.record.plane}", f"verdict {self.record.verdict}"]
         parts += [] if seed is None else [f"seed {seed}"]
-        versions = self.record.get("versions") or {}
-        return f"{question} ({', '.join(parts)}; Narrows {versions.get('narrows', '?')})".strip()
+        return f"{question} ({', '.join(parts)}; Narrows {self.record.versions.narrows or '?'})".strip()
 
 
 def export_cells(
@@ -89,7 +100,7 @@ def export_cells(
             return {"cell": cell.id, **write(cell, partial)}
 
     with fill(target, last=entries[-1].id) as partial:
-        cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry.id))) for entry in entries]
+        cells = [CellToExport(folder, entry, read_run(folder.cell_dir(entry.id))) for entry in entries]
         written: list[Json] = []
         # The core releases Python's lock while writing, so threads use all cores; only a few, to limit
         # memory.
@@ -111,12 +122,6 @@ def raise_as_data_errors() -> Iterator[None]:
         raise DataError(str(error)) from None
     except OSError as error:
         raise NarrowsError(str(error)) from None
-
-
-def _record(cell: Path) -> Json:
-    from narrows.campaign.json_files import read_json
-
-    return read_json(cell / "run.json", "narrows/run/1")
 
 
 def load_json(text: str) -> Json:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from narrows import __version__
 from narrows.campaign.imported import Imported, fill_campaign, new_import_document, new_import_entry
@@ -162,7 +161,7 @@ def _write(tool: str, run: MeasuredRun, entry: CellEntry, target: Path) -> None:
             _native.import_bins(json.dumps(document), target, bins_of(run.progress, run.bin_ns), run.states)
 
 
-def _document(tool: str, run: MeasuredRun, entry: CellEntry, both: bool) -> dict[str, Any]:
+def _document(tool: str, run: MeasuredRun, entry: CellEntry, both: bool) -> dict[str, object]:
     """run.json without the members that follow from the packets or bins."""
     starts = {each.flow: int(each.time_ns[0]) for each in run.progress if len(each.time_ns)}
     flows = [
@@ -176,7 +175,7 @@ def _document(tool: str, run: MeasuredRun, entry: CellEntry, both: bool) -> dict
         }
         for flow in run.flows
     ]
-    paths: dict[str, list[dict[str, Any]]] = {
+    paths: dict[str, list[dict[str, object]]] = {
         direction: [{"name": f"{direction}.0", "kind": "path"}] for direction in ("forward", "backward")
     }
     for direction, delay in run.propagation_ns.items():

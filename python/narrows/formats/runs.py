@@ -22,6 +22,10 @@ _ENDING = re.compile(
 
 Floats = NDArray[np.float64]
 Times = NDArray[np.int64]
+#: The columns of a table by name, one value per row.
+Columns = dict[str, NDArray[Any]]
+#: A tool's own facts, which are kept unchanged.
+Facts = dict[str, object]
 
 #: The member `ends` of a run that was measured at one end.
 ONE_END = (
@@ -61,7 +65,7 @@ class Flow:
     #: `forward` or `backward`: the direction of its data on the path.
     direction: str = "forward"
     #: The tool's facts about it, kept in run.json.
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
     #: Counters of the sender and the receiver, as in run.json.
     sender: dict[str, int] = field(default_factory=dict)
     receiver: dict[str, int] = field(default_factory=dict)
@@ -99,11 +103,11 @@ class MeasuredRun:
     files: list[Path]
     flows: list[Flow]
     #: Data packets and those in the opposite direction, as columns; all times share one base.
-    data: dict[str, Any] | None = None
-    back: dict[str, Any] | None = None
+    data: Columns | None = None
+    back: Columns | None = None
     progress: list[Progress] = field(default_factory=list)
     #: Columns `flow`, `time_ns` and those of `STATES`.
-    states: dict[str, Any] | None = None
+    states: Columns | None = None
     bin_ns: int = BIN_NS
     started_at: str | None = None
     #: Remarks about the run: code, severity, text.
@@ -111,7 +115,7 @@ class MeasuredRun:
     #: Parts of the files that were not read.
     unread: list[Unread] = field(default_factory=list)
     #: Facts about the measurement, kept in run.json.
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
     #: Fixed delay of each direction, if the tool states it; the rest of each delay is then queueing.
     propagation_ns: dict[str, int] = field(default_factory=dict)
     #: The limits of a run that was measured at one end.
@@ -131,48 +135,40 @@ def note(code: str, text: str, severity: str = "note") -> dict[str, str]:
     return {"code": code, "severity": severity, "text": text}
 
 
-def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
+def bins_of(progress: list[Progress], width: int) -> Columns:
     """The bins of `bins.parquet`, from bytes over time; between two times, bytes are spread evenly."""
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("flow", "backward", "bin_ns", "sent_bytes", "arrived_bytes", "first", "last")
-    }
-    for item in progress:
-        last = int(item.time_ns[-1]) if len(item.time_ns) else 0
-        count = max(1, -(-last // width))
-        edges = np.arange(count + 1, dtype=np.int64) * width
-        # The cumulative values are rounded, so that no byte is lost.
-        parts = [
-            np.diff(np.round(np.interp(edges, item.time_ns, total))).clip(0, MOST_BYTES).astype(np.uint64)
-            for total in (item.sent_bytes, item.arrived_bytes)
-        ]
-        columns["flow"].append(np.full(count, item.flow, dtype=np.uint16))
-        columns["backward"].append(np.full(count, item.backward))
-        columns["bin_ns"].append(edges[:-1].astype(np.uint64))
-        columns["sent_bytes"].append(parts[0])
-        columns["arrived_bytes"].append(parts[1])
-        grows = np.flatnonzero(np.diff(item.arrived_bytes) > 0)
-        begin = int(item.time_ns[grows[0]]) if len(grows) else 0
-        end = int(item.time_ns[grows[-1] + 1]) if len(grows) else last
-        columns["first"].append(np.clip(begin, edges[:-1], edges[1:] - 1).astype(np.uint64))
-        columns["last"].append(np.clip(end, edges[:-1], edges[1:] - 1).astype(np.uint64))
-    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
-    packets = {name: (whole[f"{name}_bytes"] + (PACKET - 1)) // PACKET for name in ("sent", "arrived")}
-    # Arrived data was sent before: a tool may count the sending later than the arrival.
-    late = np.maximum(whole["sent_bytes"], whole["arrived_bytes"])
+    parts = [_bins_of_flow(item, width) for item in progress]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _bins_of_flow(item: Progress, width: int) -> Columns:
+    last = int(item.time_ns[-1]) if len(item.time_ns) else 0
+    count = max(1, -(-last // width))
+    edges = np.arange(count + 1, dtype=np.int64) * width
+    # The cumulative values are rounded, so that no byte is lost.
+    sent, arrived = (
+        np.diff(np.round(np.interp(edges, item.time_ns, total))).clip(0, MOST_BYTES).astype(np.uint64)
+        for total in (item.sent_bytes, item.arrived_bytes)
+    )
+    sent_packets, arrived_packets = ((size + (PACKET - 1)) // PACKET for size in (sent, arrived))
+    grows = np.flatnonzero(np.diff(item.arrived_bytes) > 0)
+    begin = int(item.time_ns[grows[0]]) if len(grows) else 0
+    end = int(item.time_ns[grows[-1] + 1]) if len(grows) else last
     return {
-        "flow": whole["flow"],
-        "backward": whole["backward"],
-        "bin_ns": whole["bin_ns"],
-        "sent_packets": np.maximum(packets["sent"], packets["arrived"]).astype(np.uint64),
-        "sent_bytes": late.astype(np.uint64),
-        "arrived_packets": packets["arrived"].astype(np.uint64),
-        "arrived_bytes": whole["arrived_bytes"],
-        "first_arrival_ns": whole["first"],
-        "last_arrival_ns": whole["last"],
+        "flow": np.full(count, item.flow, dtype=np.uint16),
+        "backward": np.full(count, item.backward),
+        "bin_ns": edges[:-1].astype(np.uint64),
+        # Arrived data was sent before: a tool may count the sending later than the arrival.
+        "sent_packets": np.maximum(sent_packets, arrived_packets).astype(np.uint64),
+        "sent_bytes": np.maximum(sent, arrived).astype(np.uint64),
+        "arrived_packets": arrived_packets.astype(np.uint64),
+        "arrived_bytes": arrived,
+        "first_arrival_ns": np.clip(begin, edges[:-1], edges[1:] - 1).astype(np.uint64),
+        "last_arrival_ns": np.clip(end, edges[:-1], edges[1:] - 1).astype(np.uint64),
     }
 
 
-def states_of(flow: int, time_ns: Times, **columns: Floats) -> dict[str, Any]:
+def states_of(flow: int, time_ns: Times, **columns: Floats) -> Columns:
     """States of one flow, thinned out evenly to at most `MOST_STATES` samples."""
     keep = slice(None, None, max(1, -(-len(time_ns) // MOST_STATES)))
     empty = np.full(len(time_ns), np.nan)
@@ -183,7 +179,7 @@ def states_of(flow: int, time_ns: Times, **columns: Floats) -> dict[str, Any]:
     }
 
 
-def join_columns(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
+def join_columns(parts: list[Columns]) -> Columns | None:
     """Concatenates the columns of several flows."""
     if not parts:
         return None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -79,7 +79,7 @@ class Rendezvous:
         """The largest packet that fits into the tunnel."""
         return self.mtu - _AROUND[self.version]
 
-    def tunnel(self, location: str, secret: str, interfaces: dict[str, str]) -> dict[str, Any]:
+    def tunnel(self, location: str, secret: str, interfaces: dict[str, str]) -> dict[str, object]:
         """The tunnel settings of one end, in the agent's format."""
         waits = location == self.listener
         any_address = "::" if self.version == 6 else "0.0.0.0"
@@ -235,7 +235,7 @@ class RemoteHost:
             futures = [pool.submit(ask, self.location(name)) for name in (LOCAL, REMOTE)]
             return {name: future.result() for name, future in zip((LOCAL, REMOTE), futures, strict=True)}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """The facts about both machines that may change while a campaign runs, and the relation of their
         clocks by NTP.
         """
@@ -303,7 +303,7 @@ class RemoteHost:
             f" packets of up to {rendezvous.mtu} bytes, {rtt}"
         )
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The facts about both, for campaign.json."""
         return {**to_data(self.facts), "way": to_data(self.path)}
 

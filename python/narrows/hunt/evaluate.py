@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
@@ -20,7 +19,8 @@ from narrows.campaign.results import metric_list
 from narrows.documents.campaign import INVALID
 from narrows.documents.data import from_data
 from narrows.documents.run import Simulated
-from narrows.errors import DataError, Problem, ScenarioError, UsageError
+from narrows.documents.sweep import FailedCell, Sweep, SweepKey
+from narrows.errors import DataError, Problem, ScenarioError, UnavailableError, UsageError
 from narrows.hashes import content_hash
 from narrows.hunt import space as spaces
 from narrows.hunt.objectives import Metrics, Objective
@@ -30,7 +30,7 @@ from narrows.scenario.quantity import show
 from narrows.sweep.engines import MOST_TRIES, Engine, failure
 from narrows.sweep.loading import SweepCell, cell_at, this_version
 from narrows.sweep.plan import Point
-from narrows.sweep.store import FORMAT, SweepFolder, read_document
+from narrows.sweep.store import SweepFolder, read_document
 
 EVALUATIONS = "evaluations"
 #: Metrics cover the part of a run after this share of it, when flows have started.
@@ -65,7 +65,7 @@ class Question:
 
     def check(self) -> None:
         """Raises `DataError` or, for options, `UsageError` for schemes that cannot be simulated, and for
-        meaningless combinations.
+        meaningless combinations; `UnavailableError` for a scheme whose model is not installed.
         """
         from narrows.scenario import registry
 
@@ -76,6 +76,11 @@ class Question:
 
                 hint = did_you_mean(name, ours) or "; narrows schemes lists them"
                 raise error(f'"{name}" is not a native scheme, and only those can be simulated{hint}')
+            if name and (model := ours[name].model) and model.default is not None:
+                from narrows.models.store import find_installed, how_to_add
+
+                if find_installed(model.default) is None:
+                    raise UnavailableError(f"{name}: {how_to_add(model.default)}")
         if self.objective.beside and self.against is None:
             raise UsageError(f"--worst {self.objective.name} needs a competitor: --against cubic")
 
@@ -115,16 +120,18 @@ class Evaluator:
     #: Points by their values in words.
     points: dict[tuple[str, ...], Point] = field(default_factory=dict)
     known: dict[str, Metrics | None] = field(default_factory=dict)
-    failed: list[dict[str, Any]] = field(default_factory=list)
+    failed: list[FailedCell] = field(default_factory=list)
+    #: The contents of the models that cells name, by the names that workers use.
+    files: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, question: Question, engine: Engine, memory: int) -> Evaluator:
         """The evaluations of a hunt: a new data set, or the existing one."""
         place, version = path / EVALUATIONS, this_version()
         there = (place / "sweep.json").is_file()
-        if there and read_document(place)["hash"] != question.hash:
+        if there and read_document(place).hash != question.hash:
             raise UsageError(f"{path} holds another hunt; choose another folder with -o")
-        folder = SweepFolder.adopting(place, None if there else _document(question), version)
+        folder = SweepFolder.adopting(place, None if there else _new_document(question), version)
         made = cls(question, folder, engine, memory, version)
         made._read()
         return made
@@ -181,6 +188,7 @@ class Evaluator:
             said = ", ".join(f"{name} {text}" for name, text in words.items())
             raise ScenarioError([Problem(f"at the point {said}", "", str(error))]) from None
         scenario = loaded.scenario
+        self.files |= scenario.files.stored
         return [cell_at(self.version, scenario, row, point, run) for row in scenario.schemes]
 
     def _simulate(self, cells: list[SweepCell]) -> None:
@@ -196,7 +204,7 @@ class Evaluator:
                     self._keep(cell, text)
 
     def _submit(self, share: list[SweepCell]) -> Future[list[str | None]]:
-        return self.engine.submit([cell.text for cell in share], {}, self.version, self.memory)
+        return self.engine.submit([cell.text for cell in share], self.files, self.version, self.memory)
 
     def _result(self, share: list[SweepCell], future: Future[list[str | None]]) -> list[str | None]:
         for _ in range(MOST_TRIES):
@@ -212,25 +220,17 @@ class Evaluator:
     def _keep(self, cell: SweepCell, text: str) -> None:
         import json
 
-        answer = json.loads(text)
-        result = from_data(answer, Simulated)
+        result = from_data(json.loads(text), Simulated)
         if result.error is not None:
             self.known[cell.address] = None
-            self.failed.append(
-                {
-                    "point": cell.point.number,
-                    "scheme": cell.row.label,
-                    "run": cell.run,
-                    "message": result.error.message,
-                }
-            )
+            self.failed.append(cell.fail(result.error.message or ""))
             return
-        self.folder.add(cell, answer)
+        self.folder.add(cell, result)
         valid = result.verdict != INVALID
         self.known[cell.address] = {row.flow: row.metrics for row in result.flows} if valid else None
 
 
-def _document(question: Question) -> dict[str, Any]:
+def _new_document(question: Question) -> Sweep:
     """The evaluations in the form of a sweep whose points were chosen by a search."""
     metrics = [metric.name for metric in metric_list()]
     taken = {*FIXED, "point", "reasons", "slug", *metrics}
@@ -238,23 +238,16 @@ def _document(question: Question) -> dict[str, Any]:
     for gene in question.space.genes:
         kind, _ = infer_types([gene.words(gene.low), gene.words(gene.high)])
         name = free_name(gene.name, kind, f"{gene.name}_searched", taken)
-        parameters.append({"name": name, "label": gene.name, "key": gene.name, "kind": kind, "law": gene.law})
-    schemes = [question.scheme, *([question.against] if question.compared else [])]
-    return {
-        "format": FORMAT,
-        "name": f"hunt-{question.scheme}-{question.objective.name}",
-        "title": f"A hunt: {question.scheme}, {question.objective.label}",
-        "question": None,
-        "hash": question.hash,
-        "written": question.scenario(question.space.plain(), question.seed),
-        "overrides": [],
-        "parameters": parameters,
-        "design": "hunt",
-        "constraints": [],
-        "schemes": schemes,
-        "metrics": metrics,
-        "created_at": now(),
-        "sessions": [],
-        "cells": 0,
-        "failed": [],
-    }
+        parameters.append(SweepKey(name=name, label=gene.name, key=gene.name, kind=kind, law=gene.law))
+    schemes = [question.scheme, *([question.against] if question.against and question.compared else [])]
+    return Sweep(
+        name=f"hunt-{question.scheme}-{question.objective.name}",
+        title=f"A hunt: {question.scheme}, {question.objective.label}",
+        hash=question.hash,
+        written=question.scenario(question.space.plain(), question.seed),
+        parameters=parameters,
+        design="hunt",
+        schemes=schemes,
+        metrics=metrics,
+        created_at=now(),
+    )

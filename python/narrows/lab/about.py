@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from narrows.files import read_whole
 from narrows.lab.reading import Lab
 from narrows.lab.store import list_families
@@ -17,7 +15,7 @@ def page_of(lab: Lab) -> str:
     return read_whole(lab.folder / lab.page, "page", _MOST_BYTES).decode("utf-8", "replace")
 
 
-def document(lab: Lab) -> dict[str, Any]:
+def document(lab: Lab) -> dict[str, object]:
     """The family as plain data."""
     return {
         "format": "narrows/lab-family/1",
@@ -55,7 +53,7 @@ def document(lab: Lab) -> dict[str, Any]:
     }
 
 
-def _lesson(lab: Lab) -> dict[str, Any]:
+def _lesson(lab: Lab) -> dict[str, object]:
     assert lab.lesson is not None
     return {
         "minutes": lab.lesson.minutes,

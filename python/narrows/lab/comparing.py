@@ -122,7 +122,8 @@ def _experiment(run: LabRun, experiment: Experiment, values: Measured) -> LabExp
         cells=facts.cells,
         verdicts=facts.verdicts,
         narrows=facts.narrows,
-        kernel=facts.kernel,
+        kernel={},
+        own_models=facts.own_models,
     )
 
 

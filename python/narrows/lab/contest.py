@@ -22,7 +22,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from narrows.agent.location import Location, find_agent
-from narrows.campaign.schema import read_scenario
 from narrows.campaign.signals import Signalled
 from narrows.documents.campaign import INVALID
 from narrows.documents.lessons import CONTEST_FORMAT, Contest, Place
@@ -227,7 +226,7 @@ def _play(
     except RecursionError:
         _note_failure(entrant, f"{entrant.submission.path.name}: is nested too deeply")
         return []
-    order = [row.label for row in read_scenario(done.folder.path, done.folder.document).schemes]
+    order = [row.label for row in done.folder.resolved.schemes]
     flows: dict[tuple[int, int], list[dict[str, float | None]]] = {}
     for row in done.results.rows:
         at = order.index(row.scheme)

@@ -50,7 +50,6 @@ def _draw_compared(run: LabRun, column: LabColumn) -> LabFigure | None:
 
 def _draw(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterable[LabFigure]:
     """Draws a figure over its conditions; draws nothing if none of them has been run."""
-    from narrows.campaign.schema import read_scenario
     from narrows.campaign.store import CampaignFolder
     from narrows.report.plotting import Choice, compose, write
 
@@ -58,7 +57,7 @@ def _draw(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterabl
     if not (campaign / "campaign.json").is_file():
         return
     folder = CampaignFolder.read(campaign)
-    scenario = read_scenario(folder.path, folder.document)
+    scenario = folder.resolved
     rows = find_rows(run.lab, run.lab.experiments[drawing.experiment], run.where, scenario)
     finished = {cell.scheme for cell in folder.cells if cell.is_finished}
     labels = dict.fromkeys(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from narrows.documents.campaign import INVALID, CellEntry
+from narrows.documents.campaign import INVALID, CellEntry, Header
 from narrows.documents.resolved import Resolved
 from narrows.documents.results import Metric, Row
 from narrows.lab.arithmetic import combine
@@ -44,7 +44,8 @@ class Facts:
     #: The number of cells by verdict, or by state without one.
     verdicts: dict[str, int]
     narrows: str | None
-    kernel: dict[str, Any]
+    #: The rows whose models Narrows trained, in words.
+    own_models: str
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,12 @@ class Measured:
 def measure(run: LabRun, experiment: Experiment) -> Measured:
     """The values of a finished experiment; for an interrupted one, those of its finished runs."""
     from narrows.campaign.results import read
-    from narrows.campaign.schema import read_scenario
     from narrows.campaign.store import CampaignFolder
 
     path = run.campaign(experiment.name)
     folder = CampaignFolder.read(path)
     results = read(path)
-    document = folder.document
-    scenario = read_scenario(path, document)
+    scenario = folder.resolved
     skipped = {row.scheme: row.reason for row in folder.header.skipped}
     result: dict[tuple[str, str, str], Ours] = {}
     metrics = {metric.name: metric for metric in results.metrics}
@@ -75,20 +74,20 @@ def measure(run: LabRun, experiment: Experiment) -> Measured:
         why = next((skipped[label] for label in labels if label in skipped), None)
         for column in columns_of(run, experiment.name):
             result[column.name, name, case] = _value(column, rows, metrics, why)
-    return Measured(result, metrics, _facts(folder.cells, document, scenario))
+    return Measured(result, metrics, _facts(folder.cells, folder.header, scenario))
 
 
-def _facts(cells: Sequence[CellEntry], document: Json, scenario: Resolved) -> Facts:
+def _facts(cells: Sequence[CellEntry], header: Header, scenario: Resolved) -> Facts:
     words = [cell.verdict or cell.state for cell in cells]
     return Facts(
-        scenario=document["name"],
-        hash=document["hash"],
+        scenario=header.name,
+        hash=header.hash,
         seconds=scenario.duration_ns / 1e9,
         runs=max((cell.run for cell in cells), default=0),
         cells=len(cells),
         verdicts={word: words.count(word) for word in dict.fromkeys(words)},
-        narrows=(document.get("versions") or {}).get("narrows"),
-        kernel=((document.get("machine") or {}).get("kernel") or {}),
+        narrows=header.versions.narrows if header.versions else None,
+        own_models=scenario.own_models_in_words,
     )
 
 

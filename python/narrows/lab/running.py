@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from narrows.documents.resolved import Resolved
+from narrows.documents.resolved import Resolved, SchemeRow
 from narrows.errors import DataError, UsageError
 from narrows.lab.reading import Column, Experiment, Lab, read
 from narrows.lab.store import find
@@ -60,6 +60,13 @@ def scenario_of(lab: Lab, experiment: Experiment, where: str, quick: bool) -> Lo
     name = own if own.is_file() else experiment.scenario
     loaded = load(name, _changes(lab, experiment, where, quick))
     rows = loaded.scenario.schemes
+    wanted = {lab.scheme_of(name, where) for name in experiment.schemes}
+    if len({_base_of(row) for row in rows}) < len(wanted) and loaded.scenario.files.choices:
+        # Rows of the campaign belong to published schemes by their order.
+        why = "; ".join(choice.text for choice in loaded.scenario.files.choices)
+        raise DataError(
+            f"{lab.folder}: two schemes of experiment {experiment.name} run the same model: {why}"
+        )
     for case in experiment.cases.values():
         if not any(meets(row.values, case.ours) for row in rows):
             known = {f"{key}: {value}" for row in rows for key, value in row.values.items()}
@@ -239,12 +246,17 @@ def _code_of(finished: Finished, labels: set[str]) -> int:
     return EXIT_SOME_INVALID if bad else EXIT_OK
 
 
-def find_rows(lab: Lab, experiment: Experiment, where: str, scenario: Resolved) -> dict[Pair, list[str]]:
-    """The labels of a resolved scenario's rows by published scheme and case."""
+def _base_of(row: SchemeRow) -> str:
+    """The label of a row without its matrix values."""
     from narrows.scenario.derived import suffix
 
+    return row.label.removesuffix(suffix(row.values))
+
+
+def find_rows(lab: Lab, experiment: Experiment, where: str, scenario: Resolved) -> dict[Pair, list[str]]:
+    """The labels of a resolved scenario's rows by published scheme and case."""
     rows = scenario.schemes
-    bases = {row.label: row.label.removesuffix(suffix(row.values)) for row in rows}
+    bases = {row.label: _base_of(row) for row in rows}
     ordered = list(dict.fromkeys(bases.values()))
     # The rows of the campaign are in the order of the experiment's schemes.
     wanted = list(dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes))

@@ -99,9 +99,10 @@ def _print_answer(console: Console, report: LabReport) -> None:
 
 
 def facts(experiment: LabExperiment) -> str:
-    """Duration, runs and verdicts of an experiment."""
+    """Duration, runs and verdicts of an experiment, and the rows whose models Narrows trained."""
     verdicts = ", ".join(f"{count} {word}" for word, count in experiment.verdicts.items())
-    return f"{four_digits(experiment.seconds)} s, {plural(experiment.runs, 'run')} each: {verdicts}"
+    own = f"; {experiment.own_models}" if experiment.own_models else ""
+    return f"{four_digits(experiment.seconds)} s, {plural(experiment.runs, 'run')} each: {verdicts}{own}"
 
 
 def _summary(columns: list[LabColumn]) -> FittedTable:

@@ -12,13 +12,20 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from narrows.documents.components import NARROWS, TRAINED_BY
 from narrows.errors import DataError
+from narrows.files import open_regular
 from narrows.text import printable, shorten
 
 #: The suffix of model files.
 SUFFIX = ".safetensors"
+#: The note with the description of a policy.
+POLICY = "policy"
 #: The beginning of files of the former format.
 FORMER = b"narrows/model/1\n"
 _FORMER_TYPES = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
@@ -36,6 +43,24 @@ _KIND = re.compile(r"[a-z0-9-]{1,40}")
 _ARRAY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 #: Bytes of the length field before the header; headers are padded to this alignment.
 _LENGTH = 8
+#: No header is longer.
+_MOST_HEADER = 1_000_000
+
+
+class _Metadata(msgspec.Struct):
+    kind: str
+
+
+class _Header(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(name="__metadata__")
+
+
+class Design(msgspec.Struct, frozen=True):
+    """The description of a policy, which the core checks."""
+
+    observation: str
+    action: str
+    layers: tuple[msgspec.Raw, ...]
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,11 @@ class Summary:
     arrays: tuple[tuple[str, str, tuple[int, ...]], ...]
     #: All other metadata, for people.
     notes: dict[str, str]
+
+    @property
+    def is_ours(self) -> bool:
+        """True if Narrows trained the model, by its own note."""
+        return self.notes.get(TRAINED_BY) == NARROWS
 
 
 def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> bytes:
@@ -61,6 +91,21 @@ def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> b
     header = json.dumps(json.loads(content[_LENGTH:start]), sort_keys=True, separators=(",", ":")).encode()
     header += b" " * (-len(header) % _LENGTH)
     return len(header).to_bytes(_LENGTH, "little") + header + content[start:]
+
+
+def read_kind(path: Path) -> str | None:
+    """The kind of the model file at `path`; None if it has none, or can't be read.
+
+    Reads only the header, and needs no library: a list of names takes a few ms.
+    """
+    try:
+        with open_regular(path) as file:
+            length = int.from_bytes(file.read(_LENGTH), "little")
+            text = file.read(min(length, _MOST_HEADER))
+        kind = msgspec.json.decode(text, type=_Header).metadata.kind
+    except (OSError, RecursionError, msgspec.DecodeError):
+        return None
+    return kind if _KIND.fullmatch(kind) else None
 
 
 def summary(content: bytes) -> Summary:
@@ -85,6 +130,14 @@ def summary(content: bytes) -> Summary:
         tuple((name, item["dtype"].lower(), tuple(item["shape"])) for name, item in sorted(result)),
         metadata,
     )
+
+
+def read_design(notes: Mapping[str, str]) -> Design | None:
+    """The design of a policy by its notes; None if there is none."""
+    try:
+        return msgspec.json.decode(notes[POLICY], type=Design)
+    except (KeyError, RecursionError, msgspec.DecodeError):
+        return None
 
 
 def is_model(content: bytes) -> bool:

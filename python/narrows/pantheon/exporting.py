@@ -82,7 +82,7 @@ def _export(
     from narrows import _native
 
     cell = folder.cell_dir(entry.id)
-    at = record.started_at or entry.started_at or folder.document["created_at"]
+    at = record.started_at or entry.started_at or folder.header.created_at or ""
     started = _moment(at, cell)
     number = entry.run
     try:
@@ -165,14 +165,14 @@ def _metadata(
         "run_times": max(numbers) - min(numbers) + 1,
         "runtime": round(max(record.cell["duration_ns"] for record in records) / 1e9) or 1,
         "start_run_id": min(numbers),
-        "test-name": folder.document["name"],
+        "test-name": folder.header.name,
         "uplink_trace": "narrows",
     }
 
 
 def _kept_metadata(folder: CampaignFolder, names: list[str]) -> dict[str, Any]:
     """The metadata of an imported campaign, if it had any, for the schemes that it contains."""
-    written = folder.document["scenario"].get("written")
+    written = folder.header.scenario.written
     if not written:
         return {}
     content: dict[str, Any] = json.loads(written)

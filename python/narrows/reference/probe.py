@@ -6,7 +6,7 @@ import json
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def scenario(element: str, flows: str = "schemes: [cubic]\n", duration: str = "1
     return loads(text + flows)
 
 
-def play(element: str, packets: Packets, changes: list[dict[str, Any]] | None = None) -> Fates:
+def play(element: str, packets: Packets, changes: list[dict[str, object]] | None = None) -> Fates:
     """Runs the packets through the element; `changes` as in the timeline of a cell."""
     resolved = scenario(element)
     return _native.probe_element(

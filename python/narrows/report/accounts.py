@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from narrows.report.data import Campaign, Run
 from narrows.sweep.store import SweepFolder, is_sweep
@@ -28,7 +27,7 @@ class Flawed:
     flaw: str
     reasons: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """In the form of `narrows plot --json`."""
         return {"run": self.cell, "reasons": list(self.reasons)}
 
@@ -52,7 +51,7 @@ class Account:
                 text += f" {_sentence(own, flaw)}"
         return text
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """In the form of `narrows plot --json`."""
         return {
             "runs_shown": self.runs,
@@ -66,10 +65,7 @@ def of_campaign(data: Campaign, statistic: str) -> Account:
     if is_sweep(data.folder) and not data.runs:
         return _of_sweep(data, statistic)
     valid = sum(run.valid for run in data.runs)
-    skipped = [
-        Flawed(str(entry.get("scheme")), MISSING, (str(entry.get("reason") or "it was skipped"),))
-        for entry in data.skipped
-    ]
+    skipped = [Flawed(row.scheme, MISSING, (row.reason or "it was skipped",)) for row in data.skipped]
     return Account(valid, statistic, (*flawed_runs(data.runs), *skipped))
 
 

@@ -81,7 +81,7 @@ class Notes:
 
 def row_names(campaign: Campaign) -> RowNames:
     """The names of a campaign's rows, including those of skipped schemes."""
-    skipped = [str(entry.get("scheme")) for entry in campaign.skipped]
+    skipped = [row.scheme for row in campaign.skipped]
     return RowNames(campaign.rows, dict.fromkeys([*campaign.schemes, *skipped]))
 
 

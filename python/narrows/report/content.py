@@ -79,6 +79,8 @@ class Verification(Part, frozen=True, kw_only=True):
 
     legend: list[StatusMark]
     reasons: list[str]
+    #: The rows whose models Narrows trained, in a sentence; empty if there are none.
+    own_models: str = ""
 
 
 class RunCaption(Part, frozen=True, kw_only=True):

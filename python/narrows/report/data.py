@@ -19,11 +19,20 @@ from narrows.campaign.results import compute, current, metric_list
 from narrows.campaign.schema import read_scenario
 from narrows.campaign.series import FlowRates, Throughput
 from narrows.campaign.store import CampaignFolder
-from narrows.documents.campaign import FAILED, SKIPPED, CellEntry
+from narrows.documents.campaign import FAILED, FORMAT, SKIPPED, CellEntry, Header
 from narrows.documents.components import BOTTLENECK, Element
-from narrows.documents.data import DamagedError, to_data
+from narrows.documents.data import DamagedError
 from narrows.documents.resolved import Cell, Resolved, read_cell
-from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
+from narrows.documents.results import (
+    NO_RESULTS,
+    Metric,
+    Quantity,
+    Results,
+    Row,
+    Skipped,
+    Statistics,
+    SummaryLine,
+)
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError
 from narrows.report import style
@@ -32,7 +41,6 @@ from narrows.report.style import Style
 from narrows.sweep.store import SweepFolder, is_sweep
 
 Floats = NDArray[np.float64]
-Json = dict[str, Any]
 Kept = TypeVar("Kept")
 
 FEWEST_BINS = 40
@@ -249,11 +257,11 @@ class Campaign(_Keeper):
     """The content of a campaign folder."""
 
     folder: Path
-    record: Json
+    header: Header
     results: Results
     metrics: list[Metric]
     runs: list[Run]
-    skipped: list[Json]
+    skipped: list[Skipped]
     #: Rows and styles if several campaigns are combined; otherwise those of the resolved scenario.
     own_rows: Mapping[str, Conditions] | None = None
     own_styles: Mapping[str, Style] | None = None
@@ -294,7 +302,7 @@ class Campaign(_Keeper):
     @cached_property
     def resolved(self) -> Resolved:
         """The resolved scenario; empty if the campaign has not kept it."""
-        return read_scenario(self.folder, self.record)
+        return read_scenario(self.folder, self.header)
 
     @property
     def schemes(self) -> list[str]:
@@ -357,7 +365,7 @@ class Campaign(_Keeper):
     @property
     def name(self) -> str:
         """The name of the campaign."""
-        names = (self.record.get("name"), self.resolved.name, self.results.scenario)
+        names = (self.header.name, self.resolved.name, self.results.scenario)
         return str(next((name for name in names if name), self.folder.name))
 
 
@@ -399,20 +407,21 @@ def load(folder: Path, measured: Results | None = None, *, checked: bool = False
     """
     if is_sweep(folder):
         # Figures over parameter spaces read its data set; there are no records for other figures.
-        return Campaign(folder, SweepFolder.read(folder).document, NO_RESULTS, metric_list(), [], [])
+        header = Header(format=FORMAT, name=SweepFolder.read(folder).document.name)
+        return Campaign(folder, header, NO_RESULTS, metric_list(), [], [])
     opened = CampaignFolder.read(folder)
-    record = opened.document
     results = measured or _results(opened)
     rows: dict[str, dict[str, Row]] = {}
     for row in results.rows:
         rows.setdefault(row.cell, {})[str(row.flow)] = row
     runs = [_run(folder, entry, rows, checked) for entry in opened.cells if entry.state != SKIPPED]
-    skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or to_data(results.skipped))}
+    skipped = {row.scheme: row for row in opened.header.skipped or results.skipped}
     for entry in opened.cells:
         if entry.state == SKIPPED:
-            skipped.setdefault(entry.scheme, opened.content_of(entry.id))
+            why = next((reason.text for reason in entry.reasons if reason.text), "")
+            skipped.setdefault(entry.scheme, Skipped(scheme=entry.scheme, reason=why))
     metrics = results.metrics or metric_list()
-    campaign = Campaign(folder, record, results, metrics, runs, list(skipped.values()))
+    campaign = Campaign(folder, opened.header, results, metrics, runs, list(skipped.values()))
     for run in runs:
         run.base, run.looks = campaign.rows[run.scheme].scheme, campaign.styles
     return campaign

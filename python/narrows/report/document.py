@@ -8,9 +8,10 @@ from typing import Any
 
 from narrows.analysis import attempts
 from narrows.analysis.checks import count_in_words
+from narrows.documents.agent import MachineFacts
 from narrows.documents.campaign import CellEntry
 from narrows.documents.comparison import Comparison
-from narrows.documents.data import from_data
+from narrows.documents.data import to_data
 from narrows.documents.run import HostFacts
 from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.content import (
@@ -123,12 +124,13 @@ def moment(text: Any) -> str:
 
 
 def _facts(campaign: Campaign) -> list[Fact]:
-    record = campaign.record
-    starts = sorted(str(c["started_at"]) for c in record.get("cells") or [] if c.get("started_at"))
-    ends = sorted(str(c["ended_at"]) for c in record.get("cells") or [] if c.get("ended_at"))
-    start = record.get("created_at") or (starts[0] if starts else None)
-    end = record.get("ended_at") or (ends[-1] if ends else None)
-    if record.get("where") == "import":
+    header = campaign.header
+    entries = [run.entry for run in campaign.runs if run.entry]
+    starts = sorted(entry.started_at for entry in entries if entry.started_at)
+    ends = sorted(entry.ended_at for entry in entries if entry.ended_at)
+    start = header.created_at or (starts[0] if starts else None)
+    end = header.ended_at or (ends[-1] if ends else None)
+    if header.where == "import":
         # The campaign was created by the import, its runs long before.
         start, end = (starts[0] if starts else None), (ends[-1] if ends else None)
     measured = f"{moment(start)} to {moment(end)}" if start and end else moment(start)
@@ -137,7 +139,7 @@ def _facts(campaign: Campaign) -> list[Fact]:
         ("Measured", measured),
         ("Plane", ", ".join(planes.get(p, p) for p in campaign.planes)),
         ("Runs", _count_words(campaign)),
-        ("Scenario hash", str(record.get("hash") or "")[:12]),
+        ("Scenario hash", header.hash[:12]),
     ]
     return [f for f in facts if f[1]]
 
@@ -231,7 +233,7 @@ def _run_facts(run: Run) -> list[Fact]:
     return facts
 
 
-def _host_rows(host: HostFacts) -> list[Fact]:
+def _host_rows(host: HostFacts | MachineFacts) -> list[Fact]:
     rows = [
         ("kernel", host.kernel),
         ("architecture", host.machine),
@@ -276,10 +278,9 @@ def _system(campaign: Campaign) -> list[Machine]:
         rows = _host_rows(own) + run.record.versions.facts
         grouped.setdefault(tuple(rows), []).append(run)
     known = {pair for key in grouped for pair in key} if len(grouped) == 1 else set()
-    host = campaign.record.get("host")
-    rows = _host_rows(from_data(host, HostFacts)) if isinstance(host, dict) else []
-    versions = campaign.record.get("versions") or {}
-    rows += [(name, units.parameter(None, value)) for name, value in versions.items() if value]
+    header = campaign.header
+    rows = _host_rows(header.host) if header.host else []
+    rows += [(name, units.parameter(None, value)) for name, value in to_data(header.versions or {}).items()]
     rows = [row for row in rows if row not in known]  # Statements of the runs are not repeated.
     if rows:
         system.append(Machine(title="When the campaign was started", rows=rows))
@@ -301,13 +302,10 @@ def _system(campaign: Campaign) -> list[Machine]:
 
 
 def _reproduce(campaign: Campaign) -> Reproduction:
-    record = campaign.record
-    scenario = record.get("scenario") or {}
-    sessions = record.get("sessions") or []
-    argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
-    commands = [shlex.join(map(str, a)) for a in argvs if a]
+    header, scenario = campaign.header, campaign.header.scenario
+    commands = [shlex.join(session.argv) for session in header.sessions if session.argv]
     main_seed = str(campaign.resolved.seed if campaign.resolved.is_planned else "")
-    facts = [("scenario hash", str(record.get("hash") or "")), ("seed", main_seed)]
+    facts = [("scenario hash", header.hash), ("seed", main_seed)]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
         seed = run.settings.seed or (run.entry and run.entry.seed)
@@ -315,11 +313,11 @@ def _reproduce(campaign: Campaign) -> Reproduction:
             seeds[run.number] = str(seed)
     if seeds:
         facts.append(("seed of each run", ", ".join(f"run {n}: {seeds[n]}" for n in sorted(seeds))))
-    for change in scenario.get("overrides") or []:
-        facts.append((f"changed by {change.get('option')}", f"{change.get('path')} = {change.get('value')}"))
+    for change in scenario.overrides:
+        facts.append((f"changed by {change.option}", f"{change.path} = {change.value}"))
     return Reproduction(
         commands=list(dict.fromkeys(commands)),
-        file=str(scenario.get("file") or ""),
-        written=str(scenario.get("written") or ""),
+        file=scenario.file or "",
+        written=scenario.written,
         facts=[f for f in facts if f[1]],
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrows.campaign.conditions import Row, choose, read_only
+from narrows.documents.campaign import FORMAT, Header
 from narrows.errors import NarrowsError, UsageError, reason
 from narrows.report import accounts, choice, drawing, edges, figures, overlay
 from narrows.report.accounts import Account
@@ -74,10 +75,10 @@ def select(chosen: Choice) -> Campaign:
     if len(campaigns) == 1:
         (first,) = campaigns
         runs = [replace(run) for label in first.schemes if label in wanted for run in first.of_scheme(label)]
-        record, rows, styles = first.record, first.rows, dict(first.styles)
+        header, rows, styles = first.header, first.rows, dict(first.styles)
     else:
         runs, rows, styles = _together(campaigns, names, wanted)
-        record = {}
+        header = Header(format=FORMAT)
     runs = _of_runs(runs, chosen.runs)
     for run in runs:
         if run.problem is not None:
@@ -87,7 +88,7 @@ def select(chosen: Choice) -> Campaign:
     whole = not (chosen.schemes or chosen.only)
     return Campaign(
         campaigns[0].folder,
-        record,
+        header,
         campaigns[0].results,
         metrics,
         runs,

@@ -9,6 +9,7 @@ from msgspec import field
 from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
 from narrows.documents.data import Part, from_data
+from narrows.documents.resolved import TRAINED_BY_NARROWS
 from narrows.documents.results import Metric, Quantity, Statistics
 from narrows.files import read_packaged
 from narrows.report import prose, real_path, units, verification
@@ -393,10 +394,10 @@ def verdicts(campaign: Campaign) -> Table:
     for skipped in campaign.skipped:
         rows.append(
             [
-                *name_cells(called, str(skipped.get("scheme"))),
+                *name_cells(called, skipped.scheme),
                 Cell("–"),
                 Cell("skipped", kind="outcome-skipped"),
-                Cell(str(skipped.get("reason") or "no reason was recorded")),
+                Cell(skipped.reason or "no reason was recorded"),
             ]
         )
     return Table(head, rows)
@@ -407,12 +408,15 @@ def fingerprints(campaign: Campaign) -> Table:
     head = [Cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
     grouped: dict[tuple[str, ...], list[str]] = {}
     for run in campaign.runs:
+        own = {flow.number for flow in run.settings.flows if flow.has_own_model}
         for flow in run.record.flows if run.record else []:
             mark = flow.fingerprint
             version = f"kernel {mark.kernel}" if mark.kernel else mark.version or "unknown"
             if mark.git and not mark.kernel:
                 version += f" ({mark.git})"
             params = ", ".join(prose.params(registry.load().schemes.get(mark.name or ""), mark.params))
+            if flow.flow in own:
+                params += f" ({TRAINED_BY_NARROWS})"
             kind = {"native": "Narrows", "linux": "Linux kernel"}.get(mark.kind or "", mark.kind)
             key = (
                 flow.scheme,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from narrows.documents.resolved import Flow
+from narrows.documents.resolved import MOST_LISTED, TRAINED_BY_NARROWS, Flow
 from narrows.report.content import StatusMark, Verification
 from narrows.report.data import Campaign
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
@@ -34,4 +34,12 @@ def explain(campaign: Campaign) -> Verification:
                 alike.setdefault(status.reason, {})[who] = None
     reasons = [f"{', '.join(same)}: {reason}" for reason, same in alike.items()]
     marks = [StatusMark(mark=sign, word=word, meaning=meaning) for sign, word, meaning in legend(every)]
-    return Verification(legend=marks, reasons=reasons)
+    return Verification(legend=marks, reasons=reasons, own_models=_own_models(campaign))
+
+
+def _own_models(campaign: Campaign) -> str:
+    labels = [
+        label for label in campaign.schemes if any(flow.has_own_model for flow in flows_of(campaign, label))
+    ]
+    rows = ", ".join(labels) if len(labels) <= MOST_LISTED else f"{len(labels)} rows"
+    return f"{rows}: {TRAINED_BY_NARROWS}." if labels else ""

@@ -104,8 +104,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping, bool], Scenario]) -> 
         one = resolve(placed, True)
         overlay = structs.replace(find_differences(scenario, one), drawn=UNSET)
         runs.append(Drawn(values=shown, overlay=overlay))
-        scenario.files.contents.update(one.files.contents)
-        scenario.files.names.update(one.files.names)
+        scenario.files.merge(one.files)
     # Drawn values make runs differ.
     warnings = [warning for warning in scenario.warnings if warning.key != "runs"]
     return structs.replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs, warnings=warnings)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from narrows.errors import DataError
+from narrows.errors import DataError, Problem
 from narrows.files import named_path, read_decompressed, read_whole
 from narrows.scenario.yaml_tree import Scalar
 
@@ -23,28 +23,55 @@ class Files:
     base: Path = field(default_factory=Path)
     contents: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    #: Choices of models that the scenario left to what is installed, each with its reason.
+    choices: list[Problem] = field(default_factory=list)
+
+    def merge(self, other: Files) -> None:
+        """Adds the files and the choices of another version of the scenario."""
+        self.contents.update(other.contents)
+        self.names.update(other.names)
+        self.choices = list(dict.fromkeys([*self.choices, *other.choices]))
+
+    @property
+    def stored(self) -> dict[str, bytes]:
+        """Their contents, by the names that they have in folders of files."""
+        return {stored_name(self.names[sha256], sha256): content for sha256, content in self.contents.items()}
 
     def read(self, value: Scalar) -> dict[str, str]:
         """The named trace, in the form of cells; raises `DataError` if it can't be read."""
         from narrows.traces.store import find
 
-        return self._keep(find(value.text, self._base(value)), "trace", read_decompressed)
+        return self._keep(find(value.text, self.base_of(value)), "trace", read_decompressed)
 
     def read_model(self, value: Scalar) -> dict[str, str | None]:
         """The named model of a scheme. One that is not installed has no hash and can't run."""
-        from narrows.models.store import find, load
+        from narrows.models.store import find
 
-        path = find(value.text, self._base(value))
+        return self._read_model(value.text, find(value.text, self.base_of(value)))
+
+    def read_default_model(self, name: str) -> dict[str, str | None]:
+        """The model that a scheme has by default, which files of the same name do not replace."""
+        from narrows.models.store import find_installed
+
+        return self._read_model(name, find_installed(name))
+
+    def _read_model(self, text: str, path: Path | None) -> dict[str, str | None]:
+        from narrows.documents.components import NARROWS, TRAINED_BY
+        from narrows.models.format import summary
+        from narrows.models.store import load
+
         if path is None:
-            return {"name": value.text, "sha256": None}
+            return {"name": text, "sha256": None}
         name, content = load(path)
-        return {**self._remember(name, content)}
+        origin = {TRAINED_BY: NARROWS} if summary(content).is_ours else {}
+        return {**self._remember(name, content), **origin}
 
     def read_object(self, value: Scalar) -> dict[str, str]:
         """The named object file of a BPF program."""
-        return self._keep(named_path(value.text, self._base(value)), "object file")
+        return self._keep(named_path(value.text, self.base_of(value)), "object file")
 
-    def _base(self, value: Scalar) -> Path:
+    def base_of(self, value: Scalar) -> Path:
+        """The folder to which a written path is relative."""
         # Paths on the command line are relative to the working directory.
         return self.base if value.mark.line is not None else Path()
 

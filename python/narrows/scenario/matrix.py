@@ -418,8 +418,7 @@ def _merge(combinations: list[_Combination], axes: list[Axis]) -> Scenario:
                 )
             )
             labels.setdefault(row.label, []).append(label)
-        first.files.contents.update(scenario.files.contents)
-        first.files.names.update(scenario.files.names)
+        first.files.merge(scenario.files)
     expect: list[Expectation] = []
     for wanted in first.expect:
         of_schemes = labels.get(wanted.scheme, [wanted.scheme]) if wanted.scheme is not None else [None]

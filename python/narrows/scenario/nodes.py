@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
@@ -71,7 +70,7 @@ def read_settings(
     `background` are the hosts that only background flows use.
     """
     groups = {ALL_HOSTS: list(network.hosts), BACKGROUND_HOSTS: list(background)}
-    result: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, object]] = {}
     for name, mark, written in value:
         if name not in groups and name not in network.hosts:
             problems.unknown_key(mark, name, [*network.hosts, *groups])
@@ -86,13 +85,13 @@ def read_settings(
                 network.settings[host] = {**network.settings.get(host, {}), **result[name]}
 
 
-def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[str, Any]:
+def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[str, object]:
     """The written settings of one host."""
     if isinstance(value, Scalar) and value.is_null:
         return {}
     known = {param.name: param for param in registry.host_settings}
     mapping = problems.expect_mapping(value, "{tcp_sack: 0}")
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     for key, written in problems.known_keys(mapping, known):
         setting = read_value(written, known[key], Context(problems))
         if setting is not None:

@@ -171,7 +171,17 @@ def read_params(
                 needed = f"a model, such as {{{owner}: NAME}}; narrows models lists those that are installed"
             context.problems.add(given.mark, f"{owner} needs {needed}")
         values[param.name] = param.default
+        if param.kind == "file" and context.models and param.default is not None:
+            values[param.name] = _default_model(param, given, context)
     return {param.name: values.get(param.name) for param in params}
+
+
+def _default_model(param: Param, given: Mapping, context: Context) -> dict[str, str | None] | None:
+    try:
+        return context.files.read_default_model(param.default)
+    except DataError as error:
+        context.problems.add(given.mark, str(error), is_of_file=True)
+        return None
 
 
 def read_entry(

@@ -197,7 +197,8 @@ def show(kind: str, value: Any) -> str:
         inner = kind.removesuffix("_steps")
         return ", ".join(f"{show(inner, amount)} from {show('span', time)}" for time, amount in value)
     if kind == "file":
-        return str(value["name"])
+        # The default of a scheme's model is a name.
+        return value if isinstance(value, str) else str(value["name"])
     steps = _STEPS.get(kind)
     if steps is None:
         return _short(value) if isinstance(value, int | float) else str(value)

@@ -12,6 +12,8 @@ from narrows.scenario.quantity import EXAMPLES, show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.text import markdown_table
 
+#: The values of a parameter of a scheme that names a model.
+MODELS = "a model, or a list of models of which the first at hand is used"
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
 
 
@@ -68,7 +70,7 @@ def _family(family: dict[str, Entry], what: str) -> str:
         text += f"### {what} `{entry.name}`\n\n{entry.summary.rstrip('.')}.{source}\n\n"
         text += short_form(entry)
         if entry.params:
-            text += parameters(entry.params) + "\n"
+            text += parameters(entry.params, entry.model if what == "scheme" else None) + "\n"
     return text
 
 
@@ -87,14 +89,15 @@ def short_form(entry: Entry) -> str:
     return f"Short form: `{entry.name}:` with {' or '.join(kinds)}.\n\n" if kinds else ""
 
 
-def parameters(params: tuple[Param, ...]) -> str:
-    """A table of parameters."""
+def parameters(params: tuple[Param, ...], model: Param | None = None) -> str:
+    """A table of parameters; `model` is the one of a scheme that names a model."""
     if not params:
         return "None.\n"
     rows = []
     for param in params:
         default = "required" if param.required else _default(param)
-        rows.append((f"`{param.name}`", default, allowed_values(param), cell(param.doc), cell(param.source)))
+        allowed = MODELS if param is model else allowed_values(param)
+        rows.append((f"`{param.name}`", default, allowed, cell(param.doc), cell(param.source)))
     return markdown_table(("parameter", "default", "allowed", "meaning", "source"), rows)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,9 @@ from narrows.scenario.quantity import show
 if TYPE_CHECKING:
     from narrows.documents.components import Element
     from narrows.documents.results import Metric
+
+#: True while scenarios are read whose caller makes the decisions of schemes, as learning environments do.
+decided_outside: ContextVar[bool] = ContextVar("decided_outside", default=False)
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,15 @@ class Entry:
 
     @property
     def model(self) -> Param | None:
-        """For schemes: the parameter that names the model, without which the scheme can't run."""
-        return next((param for param in self.params if param.kind == "file" and param.required), None)
+        """For schemes: the parameter that names the model, without which the scheme can't run. Its default
+        is the name of an installed model.
+        """
+        return next((param for param in self.params if param.kind == "file"), None)
+
+    @property
+    def needs_model(self) -> bool:
+        """For schemes: whether scenarios have to name a model."""
+        return self.model is not None and self.model.required
 
     def param(self, name: str) -> Param | None:
         """The parameter of that name."""
@@ -175,7 +186,9 @@ def load() -> Registry:
     return replace(
         known,
         refusal=lambda element, files: _native.check_element(json.dumps(element.to_members()), files),
-        scheme_refusal=lambda name, params, files: _native.check_scheme(name, json.dumps(params), files),
+        scheme_refusal=lambda name, params, files: _native.check_scheme(
+            name, json.dumps(params), files, decided_outside.get()
+        ),
         object_name=_native.bpf_object_name,
         bounds=lambda cell: json.loads(_native.bounds(cell)),
     )

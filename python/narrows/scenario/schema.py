@@ -163,6 +163,19 @@ def _properties(params: Iterable[Param]) -> Schema:
     return {param.name: _param(param) for param in params}
 
 
+def _model(param: Param) -> Schema:
+    """A parameter that names a model."""
+    name = {"minLength": 1}
+    names = {"minItems": 1, "uniqueItems": True, "items": {"type": "string", **name}}
+    default = {} if param.default is None else {"default": param.default}
+    return {**_describe(param.doc, param.source), **by_type(string=name, array=names), **default}
+
+
+def _of_scheme(entry: Entry) -> Schema:
+    """The parameters of a scheme."""
+    return {param.name: _model(param) if param is entry.model else _param(param) for param in entry.params}
+
+
 def _params(params: tuple[Param, ...]) -> Schema:
     """Parameters by name."""
     return object_schema(_properties(params), (param.name for param in params if param.required))
@@ -244,7 +257,7 @@ def _by_key(forms: dict[str, Schema], otherwise: Schema) -> list[Schema]:
 
 
 def _scheme_name(registry: Registry) -> Schema:
-    ours = [name for name, entry in registry.schemes.items() if not entry.model]
+    ours = [name for name, entry in registry.schemes.items() if not entry.needs_model]
     return {
         "type": "string",
         "if": {"pattern": f"^{KERNEL_PREFIX}"},
@@ -288,7 +301,7 @@ def _scheme(registry: Registry) -> Schema:
         scheme = {"scheme": {"const": name, "description": entry.summary}}
         beside = _beside(entry, name in registry.schemes, registry)
         required = ["scheme", *(param.name for param in entry.params if param.required)]
-        form = object_schema({**scheme, **beside, **_properties(entry.params)}, required)
+        form = object_schema({**scheme, **beside, **_of_scheme(entry)}, required)
         named.append({"if": {"properties": {"scheme": {"const": name}}}, "then": form})
     kernel = {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}}
     named.append({"if": {"properties": kernel}, "then": object_schema({**kernel, **_NAMED})})
@@ -302,7 +315,7 @@ def _scheme(registry: Registry) -> Schema:
     forms: dict[str, Schema] = {"scheme": {"properties": {"scheme": any_of_them}, "allOf": named}}
     for name, entry in registry.schemes.items():
         if entry.model:
-            model = {**_param(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
+            model = {**_model(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
             others = _properties(param for param in entry.params if param is not entry.model)
             forms[name] = object_schema({name: model, **_beside(entry, True, registry), **others})
     described = {"description": "Object file of a BPF congestion control of your own (my_cc.bpf.o)."}

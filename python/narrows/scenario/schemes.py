@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from narrows.errors import DataError
+from narrows.documents.components import Values
+from narrows.errors import DataError, Problem
 from narrows.scenario.files import Files
 from narrows.scenario.habits import HABITS
+from narrows.scenario.model_lists import ModelChoice, choose
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.problems import Problems, Wrong
@@ -53,6 +55,9 @@ class Scheme:
     media: bool = False
     #: The program that is both ends of its flows, in the form of cells.
     program: dict[str, Any] | None = None
+    #: The choice of its model from a list, and its explanation.
+    choice: ModelChoice | None = None
+    why: Problem | None = None
 
 
 def read_scheme(
@@ -105,14 +110,26 @@ def _scheme(
         params = tuple(_with_default(param, profile) for param in params)
     beside = ("scheme", PROFILE, TRANSPORT, NAME)
     context = Context(problems, files=files, models=True)
-    values = read_params(given, params, name, context, ignore=beside)
     model = entry.model.name if entry and entry.model else None
-    if model and (file := values[model]) and file["sha256"]:
-        # The core checks whether the model has the right kind and is complete.
-        content = {file["sha256"]: files.contents[file["sha256"]]}
+    choice = None
+    if model and isinstance(written := given.entries.get(model), Sequence):
+        choice = choose(written, name, files)
+        given = Mapping(given.mark, {**given.entries, model: choice.model}, given.key_marks)
+    values = read_params(given, params, name, context, ignore=beside)
+    file = values[model] if model else None
+    # A scheme may need no model; where one is required or can't be read, that is a problem already.
+    is_optional = model not in given.entries and not any(
+        each.required for each in params if each.name == model
+    )
+    if model and (file["sha256"] if file else is_optional):
+        # The core checks whether the model has the right kind and is complete, or is needed.
+        content = {file["sha256"]: files.contents[file["sha256"]]} if file else {}
         if refusal := registry.scheme_refusal(name, values, content):
             at = given.entries.get(model, name_value)
             problems.add(at.mark.at(value.mark.below(model)), refusal, is_of_file=True)
+    why = choice.describe(is_ours=Values(values).has_own_model) if choice else None
+    if why is not None:
+        files.choices.append(why)
     media = entry is not None and entry.media
     of_profile = dict(profile.transport) if profile else {}
     named = _read_name(given, name, registry, problems)
@@ -125,6 +142,8 @@ def _scheme(
         profile=of_profile,
         longer=tuple(longer),
         media=media,
+        choice=choice,
+        why=why,
     )
 
 
@@ -398,6 +417,7 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
         scheme = read_scheme(item, registry, problems, files=files)
         if scheme is not None:
             pairs.append((scheme, item))
+    pairs = _without_doubles(pairs, files)
     schemes: list[Scheme] = []
     by_label: dict[str, Scheme] = {}
     apart = distinguish_models([scheme for scheme, _ in pairs])
@@ -416,6 +436,30 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
             )
         schemes.append(scheme)
     return schemes
+
+
+def _without_doubles(pairs: list[tuple[Scheme, Node]], files: Files) -> list[tuple[Scheme, Node]]:
+    """The schemes without those that run the same as another one, and whose model came from a list. The
+    installed models decide that, not the author, so it is not an error.
+    """
+    first: dict[str, Scheme] = {}
+    for scheme, _ in sorted(pairs, key=lambda pair: pair[0].choice is not None):
+        first.setdefault(_identity(scheme), scheme)
+    kept, told, void = [], [], set()
+    for scheme, item in pairs:
+        same = first[_identity(scheme)]
+        if scheme.choice is None or same is scheme:
+            kept.append((scheme, item))
+        else:
+            void.add(scheme.why)
+            told.append(scheme.choice.describe_double(same.label))
+    files.choices = [note for note in files.choices if note not in void] + told
+    return kept
+
+
+def _identity(scheme: Scheme) -> str:
+    """The kind, name and settings that determine the runs of a scheme."""
+    return repr(replace(scheme, label="", longer=(), choice=None, why=None))
 
 
 def distinguish_models(schemes: list[Scheme]) -> list[Scheme]:

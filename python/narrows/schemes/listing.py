@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.agent.location import this_machine
 from narrows.errors import DataError, UnavailableError
@@ -43,7 +43,7 @@ class SchemeInfo:
     #: The installed models that it can run with; None if it needs none.
     models: tuple[str, ...] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         return {
             "name": self.name,

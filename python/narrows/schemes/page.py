@@ -6,7 +6,7 @@ from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.quantity import show
-from narrows.scenario.reference import allowed_values
+from narrows.scenario.reference import MODELS, allowed_values
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.schemes import header
 from narrows.schemes.listing import (
@@ -19,13 +19,15 @@ from narrows.schemes.listing import (
 from narrows.schemes.page_content import Counterpart, Page, Row
 from narrows.schemes.program_page import program_page
 from narrows.schemes.status import status_of
-from narrows.text import did_you_mean
+from narrows.text import did_you_mean, printable
 
 #: Kinds of values with a unit; others have none, or the header of the scheme states it.
 _WITH_UNIT = ("rate", "span", "bytes", "packets")
 #: Differences between our names and those of the kernel's modules with the same rules.
 _KERNEL_NAMES = {"bbr1": "bbr"}
 _LINUX_RULES = "-linux"
+#: Notes of a model on the page of its scheme.
+_FACTS = ("recipe", "seed", "version", "score", "source")
 
 
 def page_of(name: str, machine: Machine | None = None) -> Page:
@@ -53,7 +55,26 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
         entry.ecn,
         status_of(name),
         _counterparts(entry, kind, known, machine),
+        _default_model(entry),
     )
+
+
+def _default_model(entry: Entry) -> str:
+    """The model that a scheme runs by default, with its origin."""
+    if entry.model is None or entry.model.default is None:
+        return ""
+    from narrows.models import store
+
+    name = entry.model.default
+    path = store.find_installed(name)
+    if path is None:
+        return store.how_to_add(name)
+    model = store.describe(path)
+    if model.summary is None:
+        return f"{name} ({model.problem})"
+    whose = "trained by Narrows" if model.summary.is_ours else "yours"
+    facts = [f"{key} {value}" for key, value in model.summary.notes.items() if key in _FACTS]
+    return f"{name} ({', '.join([whose, *map(printable, facts)])}); narrows models show {name} tells more"
 
 
 def profiles(entry: Entry, known: Registry) -> dict[str, str]:
@@ -69,15 +90,16 @@ def profiles(entry: Entry, known: Registry) -> dict[str, str]:
 
 def rows(entry: Entry, text: header.Header) -> tuple[Row, ...]:
     """The parameters of a scheme; for a program for the kernel, units and sources are in its header."""
-    return tuple(_row(param, text.rows.get(param.name)) for param in entry.params)
+    return tuple(_row(param, text.rows.get(param.name), param is entry.model) for param in entry.params)
 
 
-def _row(param: Param, written: header.Row | None) -> Row:
+def _row(param: Param, written: header.Row | None, is_model: bool) -> Row:
     default = "required" if param.required else show(param.kind, param.default)
     unit = default.split(" ")[-1] if param.kind in _WITH_UNIT and " " in default else ""
     unit = unit or ("share" if param.kind == "ratio" else param.unit or (written.unit if written else ""))
     source = written.source if written and written.source else param.source
-    return Row(param.name, unit, default, allowed_values(param).replace("`", ""), param.doc, source)
+    allowed = MODELS if is_model else allowed_values(param).replace("`", "")
+    return Row(param.name, unit, default, allowed, param.doc, source)
 
 
 def kernel_name(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from narrows.schemes import header
 from narrows.schemes.listing import SchemeInfo
@@ -44,8 +43,10 @@ class Page:
     ecn: str
     status: Status
     counterparts: tuple[Counterpart, ...]
+    #: For schemes with a learned model: the one that they run by default, and its origin, in words.
+    model: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         return {
             **self.info.to_json(),
@@ -57,6 +58,7 @@ class Page:
             "transport": self.transport,
             "profiles": self.profiles,
             "ecn": self.ecn or None,
+            "default_model": self.model or None,
             "verification": self.status.to_json(),
             "counterparts": [vars(counterpart) for counterpart in self.counterparts],
         }

@@ -70,6 +70,10 @@ def _section(entry: Entry, known: Registry) -> str:
         load = "the frames of an encoder" if entry.frames else "as much as it lets through"
         text += f"\nA real-time scheme: it is both ends of a flow, and sends {load}. It accepts"
         text += " only the transport setting `packet_size`, and carries no other traffic.\n"
+    if entry.model and entry.model.default:
+        text += f"\nIts default model, `{entry.model.default}`, comes with Narrows, which trained it with the"
+        text += " published method, and has the licence of Narrows. [Models](../guide/models.md) lists the"
+        text += " others, and says how to add those of the authors.\n"
     if entry.transport:
         listed = ", ".join(f"`{name}: {value}`" for name, value in entry.transport.items())
         text += f"\nDefined with these settings of the transport: {listed}.\n"

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from narrows.documents.site import SiteMade
 
 __all__ = ["build"]
 
@@ -19,9 +22,9 @@ def build(
     prune: bool = False,
     processes: int = 1,
     progress: Callable[[int, int, str], None] | None = None,
-) -> dict[str, Any]:
+) -> SiteMade:
     """Writes or updates the site of all campaigns at and below `places` in the folder `target`; returns what
-    was done (`narrows/site-made/1`).
+    was done.
 
     Campaigns of the site whose folders no longer exist are kept, unless `prune` is set. With several
     `processes`, pages are drawn in parallel; a script that requests them must protect its own code by `if

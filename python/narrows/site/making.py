@@ -21,26 +21,28 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from narrows import __version__, scratch
 from narrows.campaign import journal, notes, own_metrics, sealing
 from narrows.campaign.gathering import Gathered, gather
-from narrows.campaign.json_files import read_json, write_atomically
+from narrows.campaign.json_files import read_rewritable, write_atomically
 from narrows.documents.data import to_data
+from narrows.documents.site import FORMAT, CampaignPage, MadePage, Site, SiteMade, SiteProblem, SweepPage
+from narrows.documents.site import Page as SitePage
 from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.site import campaigns, pages, sweeps
-from narrows.site.page_workers import Failure, Page, draw
+from narrows.site.campaigns import Page
+from narrows.site.page_workers import Failure, draw
 from narrows.sweep.store import folders as sweep_folders
 from narrows.text import distinct_names, shorten
-
-FORMAT = "narrows/site/1"
-Json = dict[str, Any]
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,90}")
 #: Files whose change changes a page, in addition to its downloads.
@@ -53,17 +55,17 @@ def make(
     prune: bool,
     progress: Callable[[int, int, str], None] | None,
     processes: int = 1,
-) -> Json:
+) -> SiteMade:
     """See `narrows.site.build`."""
     places = list(places)
     result = list({item.path.resolve(): item for item in gather(places)}.values())
     with _open(target) as site:
-        known: dict[str, Json] = site["campaigns"]
+        known = site.campaigns
         assets = pages.write_assets(target)
         (target / "campaigns").mkdir(exist_ok=True)
         ids = _ids(result, known, target)
-        problems: list[Json] = [
-            {"id": ids.get(item.path), "folder": str(item.path), "problem": item.note, "busy": item.busy}
+        problems = [
+            SiteProblem(id=ids.get(item.path), folder=str(item.path), problem=item.note, busy=item.busy)
             for item in result
             if item.note
         ]
@@ -75,46 +77,45 @@ def make(
         }
         removed = [name for name in known if name not in made and name not in kept]
         listed = kept | made
-        swept = _sweeps(places, site.get("sweeps") or {}, target, assets, prune)
+        swept = _sweeps(places, site.sweeps or {}, target, assets, prune)
         problems += swept.problems
         write_atomically(target / "index.html", pages.index(listed, swept.listed, problems, assets))
         _save(target, listed, swept.listed)
         _tidy(target, {"campaigns": listed, "sweeps": swept.listed}, assets)
-    return {
-        "format": "narrows/site-made/1",
-        "site": str(target),
-        "index": str(target / "index.html"),
-        "campaigns": [
-            {
-                "id": name,
-                "folder": str(item.path),
-                "page": str(target / "campaigns" / name / "index.html"),
-                "drawn": name in drawn,
-            }
+    return SiteMade(
+        site=str(target),
+        index=str(target / "index.html"),
+        campaigns=[
+            MadePage(
+                id=name,
+                folder=str(item.path),
+                page=str(target / "campaigns" / name / "index.html"),
+                drawn=name in drawn,
+            )
             for item in fine
             if (name := ids[item.path]) in made
         ],
-        "sweeps": swept.told,
-        "kept": [name for name in kept if name not in seen],
-        "removed": removed,
-        "problems": problems,
-    }
+        sweeps=swept.made,
+        kept=[name for name in kept if name not in seen],
+        removed=removed,
+        problems=problems,
+    )
 
 
 def _campaigns(
     gathered: Sequence[Gathered],
     ids: dict[Path, str],
-    known: dict[str, Json],
+    known: dict[str, CampaignPage],
     target: Path,
     assets: dict[str, str],
-    problems: list[Json],
+    problems: list[SiteProblem],
     progress: Callable[[int, int, str], None] | None,
     processes: int,
-) -> tuple[dict[str, Json], set[str]]:
+) -> tuple[dict[str, CampaignPage], set[str]]:
     """Draws the pages of changed campaigns; returns the entries of all by page name, and the names of the
     drawn ones. Unreadable campaigns are added to `problems`.
     """
-    entries: dict[str, Json] = {}
+    entries: dict[str, CampaignPage] = {}
     changed: list[Page] = []
     failed: list[tuple[Path, str]] = []
     folders = distinct_names([campaign.path.resolve() for campaign in gathered])
@@ -126,10 +127,11 @@ def _campaigns(
         except DataError as error:
             failed.append((campaign.path, str(error)))
             continue
-        if name in known and known[name]["mark"] == mark and (home / "index.html").is_file():
-            entries[name] = known[name]
+        source = _source(campaign.path, target)
+        if name in known and known[name].mark == mark and (home / "index.html").is_file():
+            entries[name] = replace(known[name], source=source)
         else:
-            changed.append(Page(campaign.path, folder, home, mark, assets))
+            changed.append(Page(campaign.path, folder, home, mark, assets, source))
     drawn: set[str] = set()
     unchanged = len(entries) + len(failed)
     for number, (page, entry) in enumerate(draw(changed, processes), unchanged + 1):
@@ -145,14 +147,14 @@ def _campaigns(
         drawn.add(name)
         entries[name] = entry
     problems += [
-        {"id": ids[path], "folder": str(path), "problem": problem, "busy": False} for path, problem in failed
+        SiteProblem(id=ids[path], folder=str(path), problem=problem, busy=False) for path, problem in failed
     ]
-    order = [(ids[campaign.path], campaign.path) for campaign in gathered if ids[campaign.path] in entries]
-    return {name: entries[name] | {"source": _source(path, target)} for name, path in order}, drawn
+    order = [ids[campaign.path] for campaign in gathered if ids[campaign.path] in entries]
+    return {name: entries[name] for name in order}, drawn
 
 
 @contextmanager
-def _open(target: Path) -> Iterator[Json]:
+def _open(target: Path) -> Iterator[Site]:
     """The content of site.json, locked against other processes; a new one in an empty folder."""
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -171,11 +173,11 @@ def _open(target: Path) -> Iterator[Json]:
             if any(not name.name.startswith(".site.json.") for name in target.iterdir()):
                 raise UsageError(f"{target}: is not empty and holds no site; choose another folder with -o")
             _save(target, {})
-        document = read_json(file, FORMAT)
-        for name in (*document["campaigns"], *(document.get("sweeps") or {})):
+        site = read_rewritable(file, FORMAT, Site)
+        for name in (*site.campaigns, *(site.sweeps or ())):
             if not _ID.fullmatch(name):
                 raise DataError(f"{file}: is damaged: {shorten(name)!r} is not a name of a page")
-        yield document
+        yield site
     finally:
         os.close(lock)
 
@@ -184,17 +186,17 @@ def _open(target: Path) -> Iterator[Json]:
 class _Sweeps:
     """Pages of sweeps: their entries in site.json, the work done, and problems."""
 
-    listed: dict[str, Json] = field(default_factory=dict)
-    told: list[Json] = field(default_factory=list)
-    problems: list[Json] = field(default_factory=list)
+    listed: dict[str, SweepPage] = field(default_factory=dict)
+    made: list[MadePage] = field(default_factory=list)
+    problems: list[SiteProblem] = field(default_factory=list)
 
 
 def _sweeps(
-    places: list[Path], known: dict[str, Json], target: Path, assets: dict[str, str], prune: bool
+    places: list[Path], known: dict[str, SweepPage], target: Path, assets: dict[str, str], prune: bool
 ) -> _Sweeps:
     """Draws the pages of changed sweeps."""
     made = _Sweeps()
-    homes = {entry["source"]: name for name, entry in known.items()}
+    homes = {entry.source: name for name, entry in known.items()}
     for path in sorted({folder.resolve() for folder in sweep_folders(places)}):
         source = _source(path, target)
         name = homes.get(source)
@@ -206,29 +208,26 @@ def _sweeps(
                 name = f"{plain}-{told}".lstrip("-")
             entry = known.get(name)
             home = target / "sweeps" / name
-            drawn = entry is None or entry["mark"] != mark or not (home / "index.html").is_file()
+            drawn = entry is None or entry.mark != mark or not (home / "index.html").is_file()
             if entry is None or drawn:
-                entry = sweeps.write(path, home, mark, assets)
+                entry = sweeps.write(path, home, mark, assets, source)
         except NarrowsError as error:
             if error.exit_code == EXIT_FAILURE:
                 raise
-            problem = {"id": name, "folder": str(path), "problem": str(error), "busy": False}
-            made.problems.append(problem)
+            made.problems.append(SiteProblem(id=name, folder=str(path), problem=str(error), busy=False))
             continue
-        made.listed[name] = entry | {"source": source}
+        made.listed[name] = entry
         page = str(target / "sweeps" / name / "index.html")
-        made.told.append({"id": name, "folder": str(path), "page": page, "drawn": drawn})
-    failed = {document["id"] for document in made.problems}
+        made.made.append(MadePage(id=name, folder=str(path), page=page, drawn=drawn))
+    failed = {problem.id for problem in made.problems}
     left = {name: entry for name, entry in known.items() if name not in made.listed}
     made.listed |= {name: entry for name, entry in left.items() if name in failed or not prune}
     return made
 
 
-def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None = None) -> None:
-    document: Json = {"format": FORMAT, "made_by": f"Narrows {__version__}", "campaigns": listed}
-    if swept:
-        document["sweeps"] = swept
-    write_atomically(target / "site.json", sealing.seal(document, FORMAT))
+def _save(target: Path, listed: dict[str, CampaignPage], swept: dict[str, SweepPage] | None = None) -> None:
+    site = Site(made_by=f"Narrows {__version__}", campaigns=listed, sweeps=swept or UNSET)
+    write_atomically(target / "site.json", sealing.seal(to_data(site), FORMAT))
 
 
 def _mark(path: Path, shown: str) -> str:
@@ -251,11 +250,11 @@ def _source(path: Path, target: Path) -> str:
     return os.path.relpath(path.resolve(), target.resolve())
 
 
-def _ids(gathereds: Sequence[Gathered], known: dict[str, Json], target: Path) -> dict[Path, str]:
+def _ids(gathereds: Sequence[Gathered], known: dict[str, CampaignPage], target: Path) -> dict[Path, str]:
     """The page name of each campaign. A campaign that the site already has keeps its name, even if its folder
     was moved.
     """
-    sources = {entry["source"]: name for name, entry in known.items()}
+    sources = {entry.source: name for name, entry in known.items()}
     here = {_source(item.path, target) for item in gathereds}
     ids = {item.path: sources[own] for item in gathereds if (own := _source(item.path, target)) in sources}
     for item in gathereds:
@@ -265,7 +264,7 @@ def _ids(gathereds: Sequence[Gathered], known: dict[str, Json], target: Path) ->
         moved = (
             name
             for name, entry in known.items()
-            if entry["origin"] == origin and entry["source"] not in here and name not in taken
+            if entry.origin == origin and entry.source not in here and name not in taken
         )
         plain = re.sub(r"[^a-z0-9]+", "-", item.path.resolve().name.lower()).strip("-")[:60]
         base = f"{plain}-{origin[:6]}".lstrip("-")
@@ -275,10 +274,10 @@ def _ids(gathereds: Sequence[Gathered], known: dict[str, Json], target: Path) ->
     return ids
 
 
-def _tidy(target: Path, kinds: dict[str, dict[str, Json]], assets: dict[str, str]) -> None:
+def _tidy(target: Path, kinds: Mapping[str, Mapping[str, SitePage]], assets: dict[str, str]) -> None:
     """Removes files without references. Remaining pages of an older version keep its assets."""
     entries = [entry for listed in kinds.values() for entry in listed.values()]
-    named = {*assets.values(), *(asset for entry in entries for asset in entry["assets"])}
+    named = {*assets.values(), *(asset for entry in entries for asset in entry.assets)}
     for asset in (target / "assets").iterdir():
         if f"assets/{asset.name}" not in named:
             asset.unlink(missing_ok=True)
@@ -287,11 +286,11 @@ def _tidy(target: Path, kinds: dict[str, dict[str, Json]], assets: dict[str, str
         _tidy_pages(target / kind, listed)
 
 
-def _tidy_pages(folder: Path, listed: dict[str, Json]) -> None:
+def _tidy_pages(folder: Path, listed: Mapping[str, SitePage]) -> None:
     for home in folder.iterdir() if folder.is_dir() else ():
         if home.name not in listed:
             shutil.rmtree(home, ignore_errors=True)
             continue
         for part in home.iterdir():
-            if part.name not in ("index.html", listed[home.name]["mark"]):
+            if part.name not in ("index.html", listed[home.name].mark):
                 shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.site import CampaignPage
 from narrows.errors import NarrowsError
 from narrows.site import campaigns
+from narrows.site.campaigns import Page
 from narrows.sweep.engines import processes as start_processes
-
-Json = dict[str, Any]
 
 FEW = 16
 """Pages that are drawn sooner than further processes start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page to draw: the folder and the displayed name of its campaign, its own folder, the digest of its
-    contents, and the files that all pages share.
-    """
-
-    campaign: Path
-    name: str
-    home: Path
-    mark: str
-    assets: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +25,7 @@ class Failure:
     exit_code: int
 
 
-def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, Json | Failure]]:
+def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, CampaignPage | Failure]]:
     """Draws pages; yields each with its entry of site.json when it is finished."""
     if processes < 2 or len(pages) < FEW:
         for page in pages:
@@ -48,7 +33,9 @@ def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, Json | F
         return
     executor = start_processes(processes)
     try:
-        waiting: dict[Future[Json | Failure], Page] = {executor.submit(_draw, page): page for page in pages}
+        waiting: dict[Future[CampaignPage | Failure], Page] = {
+            executor.submit(_draw, page): page for page in pages
+        }
         for future in as_completed(waiting):
             yield waiting.pop(future), future.result()
     finally:
@@ -56,9 +43,9 @@ def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, Json | F
         executor.shutdown(cancel_futures=True)
 
 
-def _draw(page: Page) -> Json | Failure:
+def _draw(page: Page) -> CampaignPage | Failure:
     try:
         folder = CampaignFolder.read(page.campaign)
-        return campaigns.write(folder, page.home, page.mark, page.assets, page.name)
+        return campaigns.write(folder, page)
     except NarrowsError as error:
         return Failure(str(error), error.exit_code)

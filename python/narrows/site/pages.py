@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
 from narrows.campaign.json_files import write_atomically
 from narrows.documents.results import Metric
+from narrows.documents.site import (
+    CampaignListing,
+    CampaignPage,
+    PageContents,
+    SiteProblem,
+    SweepListing,
+    SweepPage,
+)
 from narrows.policy import lock
 from narrows.report import choice
 from narrows.report.cells import Cell, Table, name_cells, name_heads, row_names
@@ -27,8 +39,6 @@ from narrows.report.page import asset, environment, marks_of, script_json, style
 from narrows.report.style import of_flow
 from narrows.site import ranks
 from narrows.text import distinct_names
-
-Json = dict[str, Any]
 
 #: Scripts of the two kinds of pages, concatenated.
 _SCRIPTS = {
@@ -90,82 +100,109 @@ def _render(template: str, **content: Any) -> str:
     return lock(made)
 
 
+@dataclass(frozen=True, slots=True)
+class TitledTable:
+    """A table and its title."""
+
+    title: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFigure:
+    """A figure of a sweep, or the reason why it could not be drawn."""
+
+    title: str
+    caption: str = ""
+    picture: str = ""
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a list: the name of its page, words that make its name unique, its folder, and its verdicts
+    in order."""
+
+    id: str
+    listed: CampaignListing | SweepListing
+    about: str
+    folder: str
+
+    @property
+    def date(self) -> str:
+        """The date and the time, to minutes."""
+        return moment(self.listed.made)[:16]
+
+    @property
+    def order(self) -> str:
+        """The digits of the time, for sorting."""
+        return "".join(letter for letter in self.listed.made if letter.isdigit())[:14] or "0"
+
+    @property
+    def verdicts(self) -> list[tuple[str, int]]:
+        """The number of runs or cells with each outcome."""
+        return sorted(self.listed.outcomes.items(), key=lambda pair: _place(pair[0]))
+
+    @property
+    def facets(self) -> str:
+        """The values of a campaign for the filters of the list, as JSON."""
+        assert isinstance(self.listed, CampaignListing)
+        facets = {
+            "plane": [self.listed.plane],
+            "scheme": self.listed.schemes,
+            "tag": self.listed.tags,
+            "verdict": [name for name, _ in self.verdicts],
+        }
+        return json.dumps(facets)
+
+
 def index(
-    listed: Mapping[str, Json], swept: Mapping[str, Json], problems: Sequence[Json], assets: dict[str, str]
+    campaigns: Mapping[str, CampaignPage],
+    sweeps: Mapping[str, SweepPage],
+    problems: Sequence[SiteProblem],
+    assets: dict[str, str],
 ) -> str:
     """The list of all campaigns, the latest first, that of sweeps, and the ranking."""
-    entries = _distinguish(listed)
-    entries.sort(key=lambda entry: (entry["made"], entry["id"]), reverse=True)
-    lines = []
-    for one in entries:
-        outcomes = _in_order(one["outcomes"])
-        facets = {
-            "plane": [one["plane"]],
-            "scheme": one["schemes"],
-            "tag": one["tags"],
-            "verdict": [name for name, _ in outcomes],
-        }
-        wrong = one["runs"] - one["outcomes"].get("ok", 0)
-        order = "".join(letter for letter in one["made"] if letter.isdigit())
-        lines.append(one | {"date": moment(one["made"])[:16], "order": order[:14] or "0", "wrong": wrong})
-        lines[-1] |= {"verdicts": outcomes, "facets": json.dumps(facets)}
+    folders = distinct_names([Path(problem.folder) for problem in problems])
     return _render(
         "index.html.j2",
         root="",
         assets=assets,
         marks={},
-        lines=lines,
-        sweeps=_sweeps(swept),
-        runs=sum(entry["runs"] for entry in entries),
+        lines=_lines(campaigns),
+        sweeps=_lines(sweeps),
+        runs=sum(page.listed.runs for page in campaigns.values()),
         # Paths of this machine do not belong on the web.
         problems=[
-            one | {"problem": one["problem"].replace(one["folder"], folder)}
-            for one, folder in zip(
-                problems, distinct_names([Path(problem["folder"]) for problem in problems]), strict=True
-            )
+            replace(problem, problem=problem.problem.replace(problem.folder, folder))
+            for problem, folder in zip(problems, folders, strict=True)
         ],
-        pages=listed,
-        rankings=ranks.tables(listed),
+        pages=campaigns,
+        rankings=ranks.tables(campaigns),
     )
 
 
-def _sweeps(swept: Mapping[str, Json]) -> list[Json]:
-    lines = _distinguish(swept)
-    lines.sort(key=lambda entry: (entry["made"], entry["id"]), reverse=True)
-    return [
-        line | {"date": moment(line["made"])[:16], "verdicts": _in_order(line["outcomes"])} for line in lines
-    ]
-
-
-def _distinguish(listed: Mapping[str, Json]) -> list[Json]:
-    """The entries of a list, with words that make each name unique: the title, or else the folder with as
-    many parents as necessary. The rest of a path does not belong on the web.
+def _lines(listed: Mapping[str, CampaignPage | SweepPage]) -> list[Line]:
+    """The lines of a list, the latest first, with words that make each name unique: the title, or else the
+    folder with as many parents as necessary. The rest of a path does not belong on the web.
     """
-    folders = distinct_names(
-        [Path(entry.get("source") or entry["listed"]["folder"]) for entry in listed.values()]
-    )
-    titles = Counter((entry["listed"]["name"], entry["listed"]["title"]) for entry in listed.values())
-    distinguish = []
-    for (name, entry), folder in zip(listed.items(), folders, strict=True):
-        one = entry["listed"]
-        alone = titles[one["name"], one["title"]] == 1
-        about = one["title"] or folder
-        if one["title"] and not alone:
-            about = f"{one['title']} ({folder})"
-        distinguish.append({"id": name, **one, "folder": folder, "about": about})
-    return distinguish
-
-
-def _in_order(outcomes: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(outcomes.items(), key=lambda pair: _place(pair[0]))
+    folders = distinct_names([Path(page.source or page.listed.folder) for page in listed.values()])
+    titles = Counter((page.listed.name, page.listed.title) for page in listed.values())
+    lines = []
+    for (name, page), folder in zip(listed.items(), folders, strict=True):
+        entry = page.listed
+        alone = titles[entry.name, entry.title] == 1
+        about = (entry.title if alone else f"{entry.title} ({folder})") if entry.title else folder
+        lines.append(Line(name, entry, about, folder))
+    return sorted(lines, key=lambda line: (line.listed.made, line.id), reverse=True)
 
 
 def sweep(
-    about: Json,
+    about: SweepListing,
     facts: list[list[str]],
     keys: Table,
-    effects: list[Json],
-    figures: list[Json],
+    effects: list[TitledTable],
+    figures: list[SweepFigure],
     written: str,
     assets: dict[str, str],
 ) -> str:
@@ -181,10 +218,7 @@ def sweep(
         facts_of=facts,
         keys=keys,
         effects=effects,
-        figures=[
-            figure | ({"picture": Markup(figure["picture"])} if "picture" in figure else {})
-            for figure in figures
-        ],
+        figures=[dataclasses.replace(figure, picture=Markup(figure.picture)) for figure in figures],
         written=written,
     )
 
@@ -196,31 +230,31 @@ def _place(outcome: str) -> int:
 def campaign(
     doc: Report,
     data: Campaign,
-    entry: Json,
-    contents: Json,
+    entry: CampaignPage,
+    contents: PageContents,
     metrics: Sequence[Metric],
     assets: Mapping[str, str],
 ) -> str:
     """The page of one campaign."""
     from markupsafe import Markup
 
-    runs, numbers = _runs(data, contents, metrics), _numbers(data, entry["mark"], contents)
+    runs, numbers = _runs(data, contents, metrics), _numbers(data, entry.mark, contents)
     return _render(
         "campaign.html.j2",
         root="../../",
         assets=assets,
         doc=doc,
-        about=entry["listed"],
-        files=[(f"{entry['mark']}/{name}", words) for name, words in contents["files"]],
+        about=entry.listed,
+        files=[(f"{entry.mark}/{name}", words) for name, words in contents.files],
         marks=marks_of(data),
         runs=runs,
         scatter=summary.absent(data),
-        quantities=contents["quantities"],
+        quantities=contents.quantities,
         numbers=Markup(script_json(json.dumps(numbers, allow_nan=False))),
     )
 
 
-def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
+def _runs(data: Campaign, contents: PageContents, metrics: Sequence[Metric]) -> dict[str, object]:
     """The table of all runs; each row knows its cell."""
     names = row_names(data)
     head = [*name_heads(names), Cell("run"), Cell("verdict")]
@@ -233,32 +267,33 @@ def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
             row += [
                 Cell(show_number(run.value("all", metric.name), metric), align="right") for metric in metrics
             ]
-            rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})
-            rows[-1]["label"] = f"{names.brief(scheme)}, run {run.number}"
+            label = f"{names.brief(scheme)}, run {run.number}"
+            charted = run.cell in contents.runs
+            rows.append({"cell": run.cell, "charted": charted, "cells": row, "label": label})
     return {"head": head, "rows": rows}
 
 
-def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
+def _numbers(data: Campaign, mark: str, contents: PageContents) -> dict[str, object]:
     """The data that the scripts of the page have before a run is loaded."""
     schemes, styles = data.schemes, summary.styles_of(data)
     dots = {dot.run.cell: dot for dot in summary.dots(data)}
     middle = [choice.representative(data.of_scheme(scheme)) for scheme in schemes]
-    first = [run.cell for run in middle if run is not None and run.cell in contents["runs"]][:_FIRST_RUNS]
+    first = [run.cell for run in middle if run is not None and run.cell in contents.runs][:_FIRST_RUNS]
     runs = []
     for run in (run for scheme in schemes for run in data.of_scheme(scheme)):
-        dot, kept = dots.get(run.cell), contents["runs"].get(run.cell)
-        told: Json = {"cell": run.cell, "scheme": schemes.index(run.scheme), "run": run.number}
+        dot, kept = dots.get(run.cell), contents.runs.get(run.cell)
+        told: dict[str, object] = {"cell": run.cell, "scheme": schemes.index(run.scheme), "run": run.number}
         if kept:
-            told |= {"file": f"{mark}/{kept['file']}", "charts": kept["charts"]}
+            told |= {"file": f"{mark}/{kept.file}", "charts": kept.charts}
         if dot:
             told |= {"x": dot.delay_ms, "y": dot.throughput_mbps, "verdict": run.verdict}
         runs.append(told)
-    looks: list[Json] = []
+    looks: list[dict[str, object]] = []
     names = row_names(data)
     drawn = {dot.run.scheme for dot in dots.values()}
     for scheme in schemes:
         look = styles[scheme]
-        one: Json = {
+        one: dict[str, object] = {
             "name": names.brief(scheme),
             "color": look.color,
             "dark": look.dark,

@@ -7,11 +7,12 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from narrows import __version__, scratch
 from narrows.analysis.metrics import head_of, unit_of
 from narrows.campaign.json_files import write_atomically
+from narrows.documents.site import SweepListing, SweepPage
+from narrows.documents.sweep import Sweep
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 from narrows.report.cells import Cell, Table
@@ -22,8 +23,6 @@ from narrows.sweep.effects import effects, points_of
 from narrows.sweep.outcomes import count_outcomes, of_all
 from narrows.sweep.store import SweepFolder
 from narrows.text import plural
-
-Json = dict[str, Any]
 
 FIGURES = ("surface", "effects")
 
@@ -43,12 +42,12 @@ def mark(path: Path) -> str:
 
 def origin(path: Path) -> str:
     """The identity of a sweep, independent of its folder."""
-    document = SweepFolder.read(path).document
-    told = [document.get(key) for key in ("created_at", "name", "hash")]
+    sweep = SweepFolder.read(path).document
+    told = [sweep.created_at, sweep.name, sweep.hash]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
 
 
-def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
+def write(path: Path, home: Path, known: str, assets: dict[str, str], source: str) -> SweepPage:
     """Writes the page and returns the sweep's entry in site.json; `known` is its mark.
 
     Raises `NarrowsError` if the sweep can't be read or the page can't be written.
@@ -57,11 +56,11 @@ def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
     listed = _list_entry(folder)
     page = pages.sweep(
         listed,
-        [["Cells", str(listed["cells"])], ["Points", str(listed["points"])], *_facts(folder)],
-        _keys(folder),
+        [["Cells", str(listed.cells)], ["Points", str(listed.points)], *_facts(folder)],
+        _keys(folder.document),
         _effects(folder),
         _figures(path),
-        str(folder.document.get("written") or ""),
+        folder.document.written,
         assets,
     )
     try:
@@ -69,61 +68,59 @@ def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
     except OSError as error:
         raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
     write_atomically(home / "index.html", page)
-    return {"origin": origin(path), "mark": known, "assets": list(assets.values()), "listed": listed}
+    return SweepPage(
+        origin=origin(path), mark=known, assets=list(assets.values()), listed=listed, source=source
+    )
 
 
-def _list_entry(folder: SweepFolder) -> Json:
+def _list_entry(folder: SweepFolder) -> SweepListing:
     """The entry in the list of all sweeps."""
-    document = folder.document
+    sweep = folder.document
     outcomes = of_all(count_outcomes(folder))
-    return {
-        "name": document["name"],
-        "folder": folder.path.resolve().name,
-        "title": document.get("title") or document["name"],
-        "question": document.get("question") or "",
-        "made": document.get("created_at") or "",
-        "keys": [parameter["label"] for parameter in folder.parameters],
-        "schemes": document["schemes"],
-        "points": len(outcomes.points),
-        "cells": outcomes.cells.total(),
-        "outcomes": dict(outcomes.cells),
-        "words": outcomes.words,
-        "bad_points": len(outcomes.invalid | outcomes.failed | outcomes.without_valid),
-        "ended": (document.get("sessions") or [{}])[-1].get("outcome") or "running, or killed",
-    }
+    return SweepListing(
+        name=sweep.name,
+        folder=folder.path.resolve().name,
+        title=sweep.title or sweep.name,
+        question=sweep.question or "",
+        made=sweep.created_at or "",
+        keys=[key.label for key in sweep.parameters],
+        schemes=sweep.schemes,
+        points=len(outcomes.points),
+        cells=outcomes.cells.total(),
+        outcomes=dict(outcomes.cells),
+        words=outcomes.words,
+        bad_points=len(outcomes.invalid | outcomes.failed | outcomes.without_valid),
+        ended=sweep.outcome,
+    )
 
 
 def _facts(folder: SweepFolder) -> list[list[str]]:
-    document = folder.document
-    last = (document.get("sessions") or [{}])[-1]
+    sweep = folder.document
     told = [
-        ["Design", str(document.get("design") or "")],
-        ["Schemes", ", ".join(document["schemes"])],
-        ["Made", moment(document.get("created_at"))],
-        ["Last session", str(last.get("outcome") or "running, or killed")],
-        ["Version", str(last.get("version") or "")],
+        ["Design", sweep.design],
+        ["Schemes", ", ".join(sweep.schemes)],
+        ["Made", moment(sweep.created_at)],
+        ["Last session", sweep.outcome],
+        ["Version", (sweep.sessions and sweep.sessions[-1].version) or ""],
         ["Folder", folder.path.resolve().name],
     ]
-    if failed := document.get("failed"):
-        told.insert(0, ["Failed", plural(len(failed), "cell")])
+    if sweep.failed:
+        told.insert(0, ["Failed", plural(len(sweep.failed), "cell")])
     return told
 
 
-def _keys(folder: SweepFolder) -> Table:
+def _keys(sweep: Sweep) -> Table:
     head = [Cell(text) for text in ("key", "address", "values", "column")]
-    rows = [
-        [Cell(parameter["label"]), Cell(parameter["key"]), Cell(parameter["law"]), Cell(parameter["name"])]
-        for parameter in folder.parameters
-    ]
+    rows = [[Cell(key.label), Cell(key.key), Cell(key.law), Cell(key.name)] for key in sweep.parameters]
     return Table(head, rows)
 
 
-def _effects(folder: SweepFolder) -> list[Json]:
+def _effects(folder: SweepFolder) -> list[pages.TitledTable]:
     """For each metric a table of effects, as in `narrows sweep show`."""
     from narrows.campaign.results import metric_list
 
     described = {metric.name: metric for metric in metric_list()}
-    labels = {parameter["name"]: parameter["label"] for parameter in folder.parameters}
+    labels = {key.name: key.label for key in folder.document.parameters}
     entries = []
     for name in METRICS:
         rows = []
@@ -138,11 +135,11 @@ def _effects(folder: SweepFolder) -> list[Json]:
         if rows:
             head = [Cell("scheme"), Cell("key"), Cell("explains", align="right")]
             head.append(Cell("means, low to high", small=unit))
-            entries.append({"title": head_of(described[name]), "table": Table(head, rows)})
+            entries.append(pages.TitledTable(head_of(described[name]), Table(head, rows)))
     return entries
 
 
-def _figures(path: Path) -> list[Json]:
+def _figures(path: Path) -> list[pages.SweepFigure]:
     """The figures over the space, as fragments of the page; a figure that cannot be drawn is replaced by the
     reason.
     """
@@ -156,12 +153,12 @@ def _figures(path: Path) -> list[Json]:
             drawn = compose(Choice((path,), name), options)
         except NarrowsError as error:
             # Paths of this machine do not belong on the web.
-            figures.append({"title": name, "missing": str(error).replace(str(path), path.name)})
+            figures.append(pages.SweepFigure(name, missing=str(error).replace(str(path), path.name)))
             continue
         with scratch.working_folder("narrows-figure") as work:
             (file,) = drawing.write_figure(drawn.figure, work / name, ["svg"], options)
             text = drawing.inline_svg(file, name, drawn.title)
         # A site's pages may have no style elements; this one only rounds the joins of lines.
         picture = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
-        figures.append({"title": drawn.title, "caption": drawn.caption, "picture": picture})
+        figures.append(pages.SweepFigure(drawn.title, drawn.caption, picture))
     return figures

@@ -59,8 +59,8 @@ def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list
     import numpy as np
     import pyarrow.compute as pc
 
-    names = [parameter["name"] for parameter in folder.parameters]
-    if metric not in folder.document["metrics"]:
+    names = [key.name for key in folder.document.parameters]
+    if metric not in folder.document.metrics:
         raise DataError(f"{folder.path}: has no metric {metric}; narrows sweep show --list names them")
     table = folder.table(["point", "scheme", "flow", "verdict", *names, metric])
     mine = pc.is_null(table["flow"]) if flow is None else pc.equal(table["flow"], flow)

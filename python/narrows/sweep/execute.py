@@ -14,9 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
-from typing import Any
 
 from narrows.campaign import signals
+from narrows.documents.data import from_data
+from narrows.documents.run import Simulated
+from narrows.documents.sweep import FailedCell
 from narrows.errors import Interrupted
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.statistics.runs import summarise
@@ -75,7 +77,7 @@ class SweepRun:
         self.groups: dict[tuple[int, str], _Group] = {}
         self.known = 0
         self.finished = 0
-        self.failed: list[dict[str, Any]] = []
+        self.failed: list[FailedCell] = []
         self.per_cell_s = 0.05
         self.running: dict[Future[list[str | None]], _Share] = {}
         self.handed: set[str] = set()
@@ -208,7 +210,7 @@ class SweepRun:
         self.per_cell_s += 0.2 * (max(1e-4, passed) - self.per_cell_s)
         for cell, text in zip(share.cells, results, strict=True):
             if text is not None:
-                self._keep(cell, json.loads(text))
+                self._keep(cell, from_data(json.loads(text), Simulated))
 
     def _give_up(self, share: _Share, error: Exception) -> None:
         if type(error).__name__ != "KilledWorker":
@@ -216,26 +218,22 @@ class SweepRun:
         # Dask has given these cells to several workers, all of which died.
         self._fail(share, f"its workers died ({error})")
 
-    def _keep(self, cell: SweepCell, entry: dict[str, Any]) -> None:
-        if (error := entry.get("error")) is not None:
-            self._failed(cell, str(error["message"]))
+    def _keep(self, cell: SweepCell, result: Simulated) -> None:
+        if result.error is not None:
+            self._failed(cell, result.error.message or "")
             return
         self.finished += 1
-        self.folder.add(cell, entry)
+        self.folder.add(cell, result)
         if (until := self.loaded.sweep.until) is not None:
-            flows = entry["measured"]["flows"]
-            row = next((flow for flow in flows if flow["flow"] == until.flow), None)
-            valid = row is not None and entry["verdict"] != "invalid"
-            self._note(cell, row["metrics"].get(until.metric) if row is not None and valid else None)
+            row = next((flow for flow in result.flows if flow.flow == until.flow), None)
+            self._note(cell, row.metrics.get(until.metric) if row else None)
 
     def _fail(self, share: _Share, message: str) -> None:
         for cell in share.cells:
             self._failed(cell, message)
 
     def _failed(self, cell: SweepCell, message: str) -> None:
-        self.failed.append(
-            {"point": cell.point.number, "scheme": cell.row.label, "run": cell.run, "message": message}
-        )
+        self.failed.append(cell.fail(message))
         self._note(cell, None)
 
 

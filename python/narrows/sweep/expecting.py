@@ -6,15 +6,14 @@ An expectation is judged at every point as in a campaign, over the valid runs of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from narrows.campaign.expectations import HOLDS, judge, questions
 from narrows.campaign.results import metric_list
-from narrows.documents.results import Expectation, Row
+from narrows.documents.data import Value
+from narrows.documents.results import Expectation, Outcome, Row
+from narrows.documents.sweep import FailingPoint, SweepExpectation
 from narrows.errors import UsageError
 from narrows.sweep.store import SweepFolder
-
-Json = dict[str, Any]
 
 #: Up to this many points with a failed expectation are named.
 MOST_NAMED = 5
@@ -28,7 +27,7 @@ def check(expectations: Sequence[Expectation]) -> None:
         )
 
 
-def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Json]:
+def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[SweepExpectation]:
     """For each expectation and scheme: the number of points at which it holds, and the first one at which it
     does not.
     """
@@ -39,9 +38,9 @@ def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[
     # A separate metric shows that an event never happened.
     happened = [metric.happened for metric in metrics if metric.name in names and metric.happened]
     wanted = list(dict.fromkeys([*names, *happened]))
-    columns = [parameter["name"] for parameter in folder.parameters]
+    columns = [key.name for key in folder.document.parameters]
     points: dict[int, list[Row]] = {}
-    values: dict[int, Json] = {}
+    values: dict[int, dict[str, Value]] = {}
     for row in folder.table(["point", "scheme", "flow", "verdict", *wanted, *columns]).to_pylist():
         values.setdefault(row["point"], {name: row[name] for name in columns})
         points.setdefault(row["point"], []).append(
@@ -61,38 +60,32 @@ def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[
                 absent={},
             )
         )
-    result: dict[str, Json] = {}
+    outcomes: dict[str, list[tuple[int, Outcome]]] = {}
     for point, rows in sorted(points.items()):
         labels = list(dict.fromkeys(row.scheme for row in rows))
         for outcome in judge(expectations, labels, rows, {}, metrics):
-            entry = result.setdefault(
-                outcome.text, {"text": outcome.text, "points": 0, "holds": 0, "fails": []}
-            )
-            entry["points"] += 1
-            if outcome.outcome == HOLDS:
-                entry["holds"] += 1
-            elif len(entry["fails"]) < MOST_NAMED:
-                told = {"point": point, "value": outcome.value, "reason": outcome.reason}
-                entry["fails"].append(told | {"parameters": values[point]})
-    return list(result.values())
+            outcomes.setdefault(outcome.text, []).append((point, outcome))
+    result = []
+    for text, judged in outcomes.items():
+        failing = [(point, outcome) for point, outcome in judged if outcome.outcome != HOLDS]
+        fails = [
+            FailingPoint(point=point, value=item.value, reason=item.reason, parameters=values[point])
+            for point, item in failing[:MOST_NAMED]
+        ]
+        holds = len(judged) - len(failing)
+        result.append(SweepExpectation(text=text, points=len(judged), holds=holds, fails=fails))
+    return result
 
 
-def fails(documents: list[Json]) -> bool:
-    """True if an expectation does not hold at every point."""
-    return any(entry["holds"] < entry["points"] for entry in documents)
-
-
-def lines(documents: list[Json]) -> list[str]:
+def lines(expectations: Sequence[SweepExpectation]) -> list[str]:
     """The findings as sentences for the terminal."""
     texts = []
-    for entry in documents:
-        if entry["holds"] == entry["points"]:
-            texts.append(f"holds   {entry['text']}, at all {entry['points']} points")
+    for item in expectations:
+        if item.holds_everywhere:
+            texts.append(f"holds   {item.text}, at all {item.points} points")
             continue
-        named = ", ".join(str(fail["point"]) for fail in entry["fails"])
-        more = ", ..." if entry["points"] - entry["holds"] > len(entry["fails"]) else ""
-        texts.append(
-            f"fails   {entry['text']}, at {entry['points'] - entry['holds']} of {entry['points']} points"
-            f" ({named}{more})"
-        )
+        failing = item.points - item.holds
+        named = ", ".join(str(fail.point) for fail in item.fails)
+        more = ", ..." if failing > len(item.fails) else ""
+        texts.append(f"fails   {item.text}, at {failing} of {item.points} points ({named}{more})")
     return texts

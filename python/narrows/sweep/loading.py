@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from narrows.errors import DataError, Problem, ScenarioError, UsageError
+from msgspec import structs
+
+from narrows.campaign.plan import missing_models
+from narrows.documents.sweep import FailedCell
+from narrows.errors import DataError, Problem, ScenarioError, UnavailableError, UsageError
 from narrows.hashes import canonical_json, content_hash
 from narrows.scenario import overrides as _overrides
 from narrows.scenario import registry as _registry
-from narrows.scenario.files import stored_name
 from narrows.scenario.matrix import in_words
 from narrows.scenario.model import FOR_PEOPLE, Scenario, SchemeRow, cell_of
 from narrows.scenario.overrides import Override
@@ -44,6 +47,10 @@ class SweepCell:
         """The point and the scheme, whose runs are evaluated together."""
         return self.point.number, self.row.slug
 
+    def fail(self, message: str) -> FailedCell:
+        """The entry of the cell in sweep.json if it could not be simulated."""
+        return FailedCell(point=self.point.number, scheme=self.row.label, run=self.run, message=message)
+
 
 @dataclass
 class LoadedSweep:
@@ -59,6 +66,8 @@ class LoadedSweep:
     first: Scenario = field(init=False)
     #: Contents of files that cells name, by the names that workers use.
     files: dict[str, bytes] = field(default_factory=dict)
+    #: The rows that can't run because their models are not installed, with the reason.
+    skipped: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def hash(self) -> str:
@@ -67,14 +76,28 @@ class LoadedSweep:
         return content_hash({**kept, "files": sorted(self.files)})
 
     def scenario_at(self, point: Point) -> Scenario:
-        """The resolved scenario of a point; raises `ScenarioError` that names it."""
+        """The resolved scenario of a point, without rows whose models are not installed; raises
+        `ScenarioError` that names the point, and `UnavailableError` if no row is left.
+        """
         try:
             scenario = self._resolve(point)
         except ScenarioError as error:
             said = ", ".join(f"{name} {text}" for name, text in point.words.items())
             raise DataError(f"at point {point.number} ({said}): {error}") from None
-        self._keep(scenario)
-        return scenario
+        self.files |= scenario.files.stored
+        missing = {row.label: reasons[0] for row in scenario.schemes if (reasons := missing_models(row))}
+        self.skipped |= missing
+        rows = [row for row in scenario.schemes if row.label not in missing]
+        if not rows:
+            listed = "; ".join(f"{label}: {reason}" for label, reason in missing.items())
+            raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
+        return structs.replace(scenario, schemes=rows)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences about models that were chosen from lists, and about rows that can't run."""
+        notes = [f"note: {note}" for note in self.first.files.choices]
+        return notes + [f"skipped {label}: {reason}" for label, reason in self.skipped.items()]
 
     def cells(self, scenario: Scenario, point: Point, runs: range) -> Iterator[SweepCell]:
         """Runs of all schemes at a point, run by run."""
@@ -93,10 +116,6 @@ class LoadedSweep:
             self.tree.key_marks,
         )
         return resolve(place(base, point), _registry.load(), self.path.name, self.path.parent, is_point=True)
-
-    def _keep(self, scenario: Scenario) -> None:
-        for sha256, content in scenario.files.contents.items():
-            self.files.setdefault(stored_name(scenario.files.names[sha256], sha256), content)
 
 
 def cell_at(version: str, scenario: Scenario, row: SchemeRow, point: Point, run: int) -> SweepCell:

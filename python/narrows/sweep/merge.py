@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from narrows.campaign.entries import now
 from narrows.errors import DataError
 from narrows.sweep.store import DOCUMENT, SweepFolder
@@ -30,19 +32,19 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
     folder = _open(into, read[0])
     try:
         for other in read:
-            if other.document["hash"] != folder.document["hash"]:
+            if other.document.hash != folder.document.hash:
                 raise DataError(f"{other.path} holds another sweep than {into}; nothing of it was adopted")
         added = known = 0
-        failed = list(folder.document["failed"])
+        failed = list(folder.document.failed)
         for other in read:
-            failed += other.document["failed"]
+            failed += other.document.failed
             for part in other.parts:
                 slug = part.parent.name.removeprefix("slug=")
                 rows = [{**row, "slug": slug} for row in other.rows_of(part)]
                 new = folder.adopt(rows)
                 added += new
                 known += len({row["cell"] for row in rows}) - new
-        unique = [dict(one) for one in dict.fromkeys(tuple(sorted(item.items())) for item in failed)]
+        unique = list(dict.fromkeys(failed))
         folder.end("merged", unique)
         return Merged(added, known, len(unique))
     finally:
@@ -52,6 +54,5 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
 def _open(into: Path, like: SweepFolder) -> SweepFolder:
     document = None
     if not (into / DOCUMENT).exists():
-        sessions = {"sessions": [], "cells": 0, "failed": [], "parts": {}}
-        document = {**like.document, **sessions, "created_at": now()}
+        document = replace(like.document, sessions=[], cells=0, failed=[], parts={}, created_at=now())
     return SweepFolder.adopting(into, document)

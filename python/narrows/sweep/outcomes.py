@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
+from narrows.documents.listing import SweepOutcomes
 from narrows.sweep.store import SweepFolder
 from narrows.text import plural
 
@@ -43,15 +43,16 @@ class Outcomes:
         points = plural(len(self.points), "point") + (f": {', '.join(told)}" if told else "")
         return f"{plural(self.cells.total(), 'cell')}: {cells}; {points}"
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "cells": dict(self.cells),
-            "points": len(self.points),
-            "points_with_invalid": len(self.invalid),
-            "points_with_failed": len(self.failed),
-            "points_without_valid": len(self.without_valid),
-        }
+    @property
+    def counts(self) -> SweepOutcomes:
+        """The numbers of cells and points."""
+        return SweepOutcomes(
+            cells=dict(self.cells),
+            points=len(self.points),
+            points_with_invalid=len(self.invalid),
+            points_with_failed=len(self.failed),
+            points_without_valid=len(self.without_valid),
+        )
 
 
 def count_outcomes(folder: SweepFolder) -> dict[str, Outcomes]:
@@ -60,7 +61,7 @@ def count_outcomes(folder: SweepFolder) -> dict[str, Outcomes]:
 
     table = folder.table(["point", "scheme", "flow", "verdict"])
     table = table.filter(pc.is_null(table["flow"]))
-    outcomes = {str(scheme): Outcomes() for scheme in folder.document["schemes"]}
+    outcomes = {str(scheme): Outcomes() for scheme in folder.document.schemes}
     valid: dict[str, set[int]] = {}
     columns = (table[name].to_pylist() for name in ("scheme", "point", "verdict"))
     for scheme, point, verdict in zip(*columns, strict=True):
@@ -71,11 +72,11 @@ def count_outcomes(folder: SweepFolder) -> dict[str, Outcomes]:
             own.invalid.add(point)
         else:
             valid.setdefault(scheme, set()).add(point)
-    for item in folder.document.get("failed") or []:
-        own = outcomes.setdefault(str(item["scheme"]), Outcomes())
+    for item in folder.document.failed:
+        own = outcomes.setdefault(item.scheme, Outcomes())
         own.cells[FAILED] += 1
-        own.points.add(item["point"])
-        own.failed.add(item["point"])
+        own.points.add(item.point)
+        own.failed.add(item.point)
     for scheme, own in outcomes.items():
         own.without_valid = own.points - valid.get(scheme, set())
     return outcomes

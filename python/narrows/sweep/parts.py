@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
+from msgspec import UNSET
+
+from narrows.documents.sweep import Sweep
 from narrows.errors import DataError, reason
 from narrows.files import open_regular
-
-PARTS = "parts"
 
 
 def digest_of(content: bytes) -> str:
@@ -48,12 +48,12 @@ def files(data: Path) -> list[Path]:
     return sorted(data.glob("*/*.parquet"))
 
 
-def problem(folder: Path, document: dict[str, Any]) -> str | None:
+def problem(folder: Path, document: Sweep) -> str | None:
     """The parts of sweep.json that a folder lacks, or its additional ones, in a sentence. Raises `DataError`
     for a part that has changed.
     """
-    known = document.get(PARTS)
-    if known is None:
+    known = document.parts
+    if known is UNSET:
         return None
     result = digests(folder / "data", known)
     if lost := [name for name in known if name not in result]:
@@ -62,8 +62,7 @@ def problem(folder: Path, document: dict[str, Any]) -> str | None:
             f"{' and more' if len(lost) > 1 else ''}); run the same sweep with -o {folder} again, which makes"
             " their cells anew"
         )
-    sessions = document.get("sessions") or []
     more = [name for name in result if name not in known]
-    if more and (not sessions or sessions[-1].get("ended_at")):
+    if more and (not document.sessions or not document.is_open):
         return f"{folder / 'data' / more[0]}: was not written by this sweep; remove it"
     return None

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from narrows.documents.sweep import Until
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import draws, overrides
 from narrows.scenario.derived import evaluate, quantity_of
@@ -72,18 +73,6 @@ class Parameter:
         given, said = quantity_of(in_words(node)), quantity_of(shown)
         exact = given is None or (said is not None and said.value == given.value)
         return node, shown if exact else in_words(node)
-
-
-@dataclass(frozen=True)
-class Until:
-    """The stopping rule: a point needs no more runs when half the 95 % interval of the median of a metric
-    over its runs is at most a share of the median, or after `most` runs.
-    """
-
-    metric: str
-    flow: str
-    within: float
-    most: int
 
 
 @dataclass(frozen=True)
@@ -312,7 +301,7 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     flow = in_words(result["flow"]) if "flow" in result else "all"
     if flow != "all" and not flow.isdecimal():
         raise Wrong(result["flow"].mark, "must be the number of a flow, or all")
-    return Until(metric, flow, float(share.value), most)
+    return Until(metric=metric, flow=flow, within=float(share.value), most=most)
 
 
 def place(base: Mapping, point: Point) -> Mapping:

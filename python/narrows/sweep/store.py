@@ -17,12 +17,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from narrows import scratch
 from narrows.campaign import sealing
 from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
-from narrows.campaign.json_files import read_json, write_atomically
+from narrows.campaign.json_files import read_json, read_rewritable, read_typed, write_atomically
 from narrows.campaign.results import metric_list
+from narrows.documents.campaign import Override
+from narrows.documents.data import to_data
+from narrows.documents.run import Simulated
+from narrows.documents.sweep import FORMAT, FailedCell, Sweep, SweepKey, SweepSession
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import open_regular
 from narrows.locks import FolderLock
@@ -32,7 +39,6 @@ from narrows.sweep.loading import LoadedSweep, SweepCell
 if TYPE_CHECKING:
     import pyarrow
 
-FORMAT = "narrows/sweep/1"
 DOCUMENT, DATA = "sweep.json", "data"
 #: Seconds of work between two parts, or alternatively the share of the elapsed time that may be lost.
 LEAST_S, SHARE = 1.0, 0.02
@@ -44,7 +50,7 @@ class SweepFolder:
     """An open sweep; only one process at a time may write to it."""
 
     path: Path
-    document: dict[str, Any]
+    document: Sweep
     #: Addresses of the existing cells.
     done: set[str] = field(default_factory=set)
     _lock: FolderLock | None = field(default=None, repr=False)
@@ -61,35 +67,34 @@ class SweepFolder:
     def open(cls, path: Path, loaded: LoadedSweep) -> SweepFolder:
         """Opens the folder of this sweep: creates it, or continues it if it exists."""
         there = (path / DOCUMENT).exists()
-        if there and read_document(path)["hash"] != loaded.hash:
+        if there and read_document(path).hash != loaded.hash:
             raise UsageError(f"{path} holds another sweep; choose another folder with -o")
-        return cls.adopting(path, None if there else _document(loaded), loaded.version)
+        return cls.adopting(path, None if there else _new_document(loaded), loaded.version)
 
     @classmethod
-    def adopting(cls, path: Path, document: dict[str, Any] | None, version: str = "") -> SweepFolder:
+    def adopting(cls, path: Path, document: Sweep | None, version: str = "") -> SweepFolder:
         """Opens the folder for writing: creates it with this document, or takes the existing one."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise NarrowsError(f"{path}: can't be created: {reason(error)}; choose another with -o") from None
-        folder = cls(path, {})
-        folder._acquire()
+        lock = FolderLock(path, "sweep")
         try:
-            if document is None:
-                folder.document = read_document(path)
-            else:
+            if document is not None:
                 left = [place.name for place in path.iterdir() if not place.name.startswith(".")]
                 if left and left != [DATA]:
                     raise UsageError(f"{path} is not empty and holds no sweep; choose another folder with -o")
-                folder.document = document
+            else:
+                document = read_rewritable(path / DOCUMENT, FORMAT, Sweep)
+            session = SweepSession(started_at=now(), version=version)
+            folder = cls(path, replace(document, sessions=[*document.sessions, session]), _lock=lock)
             folder._sweep_up()
             # Missing cells run again.
-            folder._digests = parts.digests(path / DATA, folder.document.get(parts.PARTS) or {})
-            folder.document["sessions"].append({"started_at": now(), "version": version})
+            folder._digests = parts.digests(path / DATA, document.parts or {})
             folder.done = set(folder.column("cell"))
             folder.save()
         except BaseException:
-            folder.close()
+            lock.close()
             raise
         return folder
 
@@ -113,9 +118,6 @@ class SweepFolder:
             self._lock.close()
             self._lock = None
 
-    def _acquire(self) -> None:
-        self._lock = FolderLock(self.path, "sweep")
-
     def _sweep_up(self) -> None:
         """Removes incomplete files of a killed process."""
         for folder in (self.path, *self.path.glob(f"{DATA}/*")):
@@ -127,11 +129,6 @@ class SweepFolder:
     def parts(self) -> list[Path]:
         """The files of the data set."""
         return parts.files(self.path / DATA)
-
-    @property
-    def parameters(self) -> list[dict[str, Any]]:
-        """The keys of the sweep: column name, label, address, unit and law of each."""
-        return list(self.document["parameters"])
 
     def table(self, columns: list[str] | None = None) -> pyarrow.Table:
         """The existing rows; `columns` selects some columns. Raises `DataError` if a part is damaged."""
@@ -176,20 +173,18 @@ class SweepFolder:
             ("background", pa.bool_()), ("verdict", texts), ("reasons", texts),
         ]  # fmt: skip
         kinds = {"text": texts, "flag": pa.bool_()}
-        fields += [
-            (parameter["name"], kinds.get(parameter["kind"], pa.float64())) for parameter in self.parameters
-        ]
-        fields += [(name, pa.float64()) for name in self.document["metrics"]]
+        fields += [(key.name, kinds.get(key.kind, pa.float64())) for key in self.document.parameters]
+        fields += [(name, pa.float64()) for name in self.document.metrics]
         return pa.schema(fields)
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def add(self, cell: SweepCell, entry: dict[str, Any]) -> None:
+    def add(self, cell: SweepCell, result: Simulated) -> None:
         """Stores the metrics of a cell, and writes a part when it is due."""
         if cell.address in self.done:
             return
         self.done.add(cell.address)
-        self._rows += self._of_cell(cell, entry)
+        self._rows += self._of_cell(cell, result)
         self._write_if_due()
 
     def adopt(self, rows: list[dict[str, Any]]) -> int:
@@ -201,37 +196,31 @@ class SweepFolder:
         self._write_if_due()
         return len(added)
 
-    def _of_cell(self, cell: SweepCell, entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _of_cell(self, cell: SweepCell, result: Simulated) -> Iterator[dict[str, Any]]:
         front = {
             "point": cell.point.number,
             "cell": cell.address,
-            "scenario": self.document["name"],
+            "scenario": self.document.name,
             "plane": "simulate",
             "scheme": cell.row.label,
             "run": cell.run,
             "seed": cell.seed,
             "duration_ns": cell.duration_ns,
-            "verdict": entry["verdict"],
-            "reasons": " ".join(reason["code"] for reason in entry["reasons"]),
+            "verdict": result.verdict,
+            "reasons": " ".join(reason.code or "" for reason in result.reasons),
             "slug": cell.row.slug,
         }
-        for parameter in self.parameters:
-            text = cell.point.words[parameter["label"]]
+        for key in self.document.parameters:
+            text = cell.point.words[key.label]
             value = infer_types([text])[1][text]
-            front[parameter["name"]] = (
-                value if parameter["kind"] == "flag" else _as(parameter["kind"], value, text)
-            )
-        for flow in entry["measured"]["flows"]:
-            number = None if flow["flow"] == "all" else int(flow["flow"])
-            metrics = {
-                name: None if value is None else float(value) for name, value in flow["metrics"].items()
-            }
+            front[key.name] = value if key.kind == "flag" else _as(key.kind, value, text)
+        for flow in result.measured.flows if result.measured else ():
             yield {
                 **front,
-                "flow": number,
-                "flow_scheme": flow.get("scheme"),
-                "background": bool(flow.get("background")),
-                **metrics,
+                "flow": None if flow.flow == "all" else int(flow.flow),
+                "flow_scheme": flow.scheme,
+                "background": flow.background,
+                **{name: None if value is None else float(value) for name, value in flow.metrics.items()},
             }
 
     def _write_if_due(self) -> None:
@@ -271,10 +260,10 @@ class SweepFolder:
 
     def save(self) -> None:
         """Writes sweep.json."""
-        self.document[parts.PARTS] = dict(sorted(self._digests.items()))
-        write_atomically(self.path / DOCUMENT, sealing.seal(self.document, FORMAT))
+        self.document = replace(self.document, parts=dict(sorted(self._digests.items())))
+        write_atomically(self.path / DOCUMENT, sealing.seal(to_data(self.document), FORMAT))
 
-    def end(self, outcome: str, failed: list[dict[str, Any]]) -> None:
+    def end(self, outcome: str, failed: list[FailedCell]) -> None:
         """Writes everything, and records how the work ended and which cells exist, since parts may have been
         removed. Raises `NarrowsError` if some were although the sweep seemed complete.
         """
@@ -284,11 +273,11 @@ class SweepFolder:
         self.done = set(self.column("cell"))
         lost = len(kept - self.done)
         complete = outcome in ("done", "merged")
-        self.document["cells"] = len(self.done)
-        self.document["failed"] = failed
         if lost and complete:
             outcome = "incomplete"
-        self.document["sessions"][-1].update(ended_at=now(), outcome=outcome)
+        *earlier, last = self.document.sessions
+        sessions = [*earlier, replace(last, ended_at=now(), outcome=outcome)]
+        self.document = replace(self.document, cells=len(self.done), failed=failed, sessions=sessions)
         self.save()
         if lost and complete:
             raise NarrowsError(
@@ -298,10 +287,9 @@ class SweepFolder:
 
     def _lost_cells(self) -> str | None:
         """The loss of cells in sweeps without digests of parts, by their number."""
-        sessions = self.document.get("sessions") or []
-        if parts.PARTS in self.document or not sessions or not sessions[-1].get("ended_at"):
+        if self.document.parts is not UNSET or self.document.is_open:
             return None
-        noted, there = int(self.document.get("cells") or 0), len(set(self.column("cell")))
+        noted, there = self.document.cells, len(set(self.column("cell")))
         if there >= noted:
             return None
         return (
@@ -314,50 +302,35 @@ def _as(kind: str, value: Any, text: str) -> Any:
     return text if kind == "text" else float(value)
 
 
-def _document(loaded: LoadedSweep) -> dict[str, Any]:
+def _new_document(loaded: LoadedSweep) -> Sweep:
+    sweep, first = loaded.sweep, loaded.first
     metrics = [metric.name for metric in metric_list()]
     taken = {*FIXED, *_ALSO, *metrics}
     parameters = []
-    for parameter in loaded.sweep.parameters:
-        texts = [parameter.at(share)[1] for share in parameter.shares]
-        kind, _ = infer_types(texts)
-        name = free_name(parameter.name, kind, parameter.key, taken)
-        parameters.append(
-            {
-                "name": name,
-                "label": parameter.name,
-                "key": parameter.key,
-                "kind": kind,
-                "law": parameter.law.text,
-            }
-        )
-    until = loaded.sweep.until
-    return {
-        "format": FORMAT,
-        "name": loaded.first.name,
-        "title": loaded.first.title,
-        "question": loaded.first.question,
-        "hash": loaded.hash,
-        "written": loaded.text,
-        "overrides": [
-            {"option": change.option, "path": change.path, "value": change.text} for change in loaded.changes
-        ],
-        "parameters": parameters,
-        "design": loaded.sweep.design,
-        "constraints": loaded.sweep.constraints,
-        **({"until": vars(until)} if until else {}),
-        "schemes": [row.label for row in loaded.first.schemes],
-        "metrics": metrics,
-        "created_at": now(),
-        "sessions": [],
-        "cells": 0,
-        "failed": [],
-    }
+    for key in sweep.parameters:
+        kind, _ = infer_types([key.at(share)[1] for share in key.shares])
+        name = free_name(key.name, kind, key.key, taken)
+        parameters.append(SweepKey(name=name, label=key.name, key=key.key, kind=kind, law=key.law.text))
+    return Sweep(
+        name=first.name,
+        title=first.title,
+        question=first.question,
+        hash=loaded.hash,
+        written=loaded.text,
+        overrides=[Override(option=item.option, path=item.path, value=item.text) for item in loaded.changes],
+        parameters=parameters,
+        design=sweep.design,
+        constraints=sweep.constraints,
+        until=sweep.until or UNSET,
+        schemes=[row.label for row in first.schemes],
+        metrics=metrics,
+        created_at=now(),
+    )
 
 
-def read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> Sweep:
     """The content of a folder's sweep.json."""
-    return read_json(path / DOCUMENT, FORMAT)
+    return read_typed(path / DOCUMENT, read_json(path / DOCUMENT, FORMAT), Sweep)
 
 
 def is_sweep(path: Path) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign.store import CampaignFolder
 from narrows.formats.cells import CellToExport, export_cells, load_json
@@ -21,12 +20,12 @@ from narrows.formats.cells import CellToExport, export_cells, load_json
 
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Writes the tables of all finished runs; returns the number of rows per file."""
     from narrows import _native
     from narrows.campaign import results
 
-    def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
+    def write(cell: CellToExport, partial: Path) -> dict[str, object]:
         own = partial / cell.id
         own.mkdir()
         rows = load_json(_native.export_csv(cell.path, own))

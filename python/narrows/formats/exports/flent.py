@@ -43,15 +43,13 @@ def export_campaign(
     """Writes the results of each finished run; returns the names of the files and their series."""
 
     def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
-        flows = cell.record["cell"]["flows"]
-        directions = [
-            word for word in TESTS if any(flow.get("direction", "forward") == word for flow in flows)
-        ]
+        flows = cell.cell.flows
+        directions = [word for word in TESTS if any(flow.direction == word for flow in flows)]
         files, series = [], 0
         for direction in directions:
             suffix = "-down" if direction == "backward" and len(directions) > 1 else ""
-            document = results(cell, direction, f"{cell.id}{suffix}.flent.gz")
-            name = document["metadata"]["DATA_FILENAME"]
+            name = f"{cell.id}{suffix}.flent.gz"
+            document = results(cell, direction, name)
             text = json.dumps(document, separators=(",", ":"), sort_keys=True)
             # Without the time of day, so that the same records yield the same bytes.
             (partial / name).write_bytes(gzip.compress(text.encode(), mtime=0))
@@ -69,12 +67,12 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
     from narrows.campaign.series import read_states, read_throughput
 
     test, series, parameter = TESTS[direction]
-    duration = int(cell.record["cell"]["duration_ns"])
+    ran = cell.cell
+    duration = ran.duration_ns
     step = min(STEP_NS, max(1_000_000, duration // FEWEST))
     rates = read_throughput(cell.path, step)
     time = rates.time_s
-    described = cell.record["cell"]["flows"]
-    numbers = [flow["flow"] for flow in described if flow.get("direction", "forward") == direction]
+    numbers = [flow.number for flow in ran.flows if flow.direction == direction]
     arrived = [rates.flows[number].arrived_bps / 1e6 for number in numbers]
     all_flows = np.array(arrived)
     total = all_flows.sum(axis=0)

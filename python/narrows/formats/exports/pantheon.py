@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign.store import CampaignFolder
 
 
 def export_campaign(
     folder: CampaignFolder, target: Path, say: Callable[[str], None], _version: str
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Writes the logs of all finished runs."""
     from narrows.pantheon.exporting import export_campaign as write_logs
 

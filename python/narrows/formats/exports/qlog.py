@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign.store import CampaignFolder
 from narrows.formats.cells import CellToExport, export_cells, load_json
@@ -17,11 +16,11 @@ NEWEST = "0.4"
 
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], version: str
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Writes a log of each flow of each finished run; returns numbers of events."""
     from narrows import _native
 
-    def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
+    def write(cell: CellToExport, partial: Path) -> dict[str, object]:
         prefix = str(partial / f"{cell.id}-flow")
         text = _native.export_qlog(
             cell.path, cell.base_ns, version or NEWEST, cell.title, cell.description, prefix, ".sqlog"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from narrows.formats.imports._choice import Chosen
-from narrows.formats.imports._streams import facts_of, large_frames, one_end
-from narrows.formats.runs import Flow, MeasuredRun, Unread, join_columns, note
+from narrows.formats.imports._streams import facts_of, large_frames, one_end, read_end
+from narrows.formats.runs import Columns, Flow, MeasuredRun, Unread, join_columns, note
 
 if TYPE_CHECKING:
     from narrows._native import Connection
@@ -30,6 +30,21 @@ _UNMATCHED = (
 )
 
 
+@dataclass(frozen=True)
+class MatchedPackets:
+    """The packets of a connection with their times in both captures, as columns, and counters."""
+
+    #: Packets that only the far capture has.
+    strangers: int
+    near_packets: int
+    far_packets: int
+    matched_packets: int
+    goodput_bytes: int
+    large_frames: int
+    data: Columns
+    back: Columns
+
+
 @dataclass
 class Pair:
     """One connection in two captures: its indices, how they are related, and the data that both saw."""
@@ -39,7 +54,7 @@ class Pair:
     #: `unmatched`, `same place` or `ends`.
     kind: str
     near: int = 0
-    packets: dict[str, Any] | None = None
+    packets: MatchedPackets | None = None
 
 
 def match_ends(
@@ -68,7 +83,8 @@ def match_ends(
             kind, near, packets = _native.relate(capture.view, place, other.view, partner)
             if kind != "unrelated":
                 taken.add(partner)
-                pairs.append(Pair(place, partner, kind, near, packets))
+                matched = None if packets is None else MatchedPackets(**packets)
+                pairs.append(Pair(place, partner, kind, near, matched))
                 break
     return pairs
 
@@ -121,32 +137,31 @@ def both_ends(capture: Capture, other: Capture, chosen: Chosen, scheme: str) -> 
     times at both ends.
     """
     pairs = {pair.here: pair for pair in match_ends(capture, other, chosen.places)}
-    seen = [pair for _, pair in sorted(pairs.items()) if pair.packets is not None]
+    seen = [(pair, pair.packets) for _, pair in sorted(pairs.items()) if pair.packets is not None]
     if not seen:
         return _from_one(capture, other, chosen, list(pairs.values()), scheme)
     flows: list[Flow] = []
     data, back = [], []
     strangers = 0
-    for pair in seen:
-        packets: dict[str, Any] = pair.packets or {}
+    for pair, packets in seen:
         number = len(flows) + 1
         near, place = ((capture, pair.here), (other, pair.there))[pair.near]
         payload = near.connections[place].payload
         flow = Flow(number, scheme, facts=facts_of(near, place, int(payload[1] > payload[0])))
-        flow.receiver = {"goodput_bytes": packets["goodput_bytes"]}
+        flow.receiver = {"goodput_bytes": packets.goodput_bytes}
         flows.append(flow)
-        data.append(_columns(number, packets["data"]))
-        back.append(_columns(number, packets["back"]))
-        strangers += packets["strangers"]
+        data.append(_columns(number, packets.data))
+        back.append(_columns(number, packets.back))
+        strangers += packets.strangers
     unmatched = [pair for pair in pairs.values() if pair.kind == "unmatched"]
     reasons = [*chosen.reasons, *capture.reasons, *other.reasons]
-    reasons += _translation_notes(capture, other, seen)
-    reasons += large_frames([pair.packets for pair in seen if pair.packets])
+    reasons += _translation_notes(capture, other, [pair for pair, _ in seen])
+    reasons += large_frames(packets.large_frames for _, packets in seen)
     if unmatched:
         reasons.append(note("unmatched", _UNMATCHED.format(which="the rest of the connections"), "degraded"))
     alone = len(chosen.places) - len(seen) - len(unmatched)
     whole = join_columns(back)
-    zero = min(capture.connections[pair.here].first_ns for pair in seen)
+    zero = min(capture.connections[pair.here].first_ns for pair, _ in seen)
     return MeasuredRun(
         scheme,
         list(dict.fromkeys([capture.file, other.file])),
@@ -186,9 +201,9 @@ def _from_one(
 
 
 def _is_sender(capture: Capture, place: int) -> bool:
-    end = capture.view.one_end(place)
-    return end is not None and end["side"] == "sender"
+    end = read_end(capture, place)
+    return end is not None and end.side == "sender"
 
 
-def _columns(number: int, rows: dict[str, Any]) -> dict[str, Any]:
+def _columns(number: int, rows: Columns) -> Columns:
     return {"flow": np.full(len(rows["sent_ns"]), number, dtype=np.uint16), **rows}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from narrows.errors import DataError
-from narrows.formats.imports._iperf3_documents import Document, Json
+from narrows.formats.imports._iperf3_documents import Counts, Document, StreamSums
 from narrows.formats.runs import MOST_FLOWS, Floats
 
 #: Larger numbers (bytes, packets, microseconds) are considered errors.
@@ -73,15 +72,9 @@ class Stream:
         return self.sent if self.sends else self.received
 
 
-def number(value: object, most: float = _MOST) -> float | None:
+def number(value: float | None, most: float = _MOST) -> float | None:
     """Returns a number of a document if it lies between 0 and `most`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        amount = float(value)
-    except OverflowError:
-        return None
-    return amount if math.isfinite(amount) and 0 <= amount <= most else None
+    return value if value is not None and 0 <= value <= most else None
 
 
 def is_client(document: Document) -> bool:
@@ -89,7 +82,7 @@ def is_client(document: Document) -> bool:
     of the data.
     """
     flags = _flags(document)
-    if "accepted_connection" in document.start:
+    if document.start.accepted_connection is not UNSET:
         return False
     if len(flags) != 1:
         return True
@@ -103,12 +96,13 @@ def is_bidirectional(document: Document) -> bool:
 
 def congestion_controls(document: Document) -> dict[bool, str]:
     """The congestion control of the data forward (False) and backward (True), if the document names them."""
-    sender, receiver = (_word(document.end.get(f"{end}_tcp_congestion")) for end in ("sender", "receiver"))
+    end = document.end
+    sender, receiver = end.sender_tcp_congestion.strip(), end.receiver_tcp_congestion.strip()
     if not is_bidirectional(document):
         return {_reverse(document): sender}
     # iperf3 adds both names after its last pass over the streams. With --bidir, that is at either end the
     # pass of the reverse direction, whose sums it adds too: sender is the server, receiver the client.
-    if any(name.endswith("_bidir_reverse") for name in document.end):
+    if end.sum_sent_bidir_reverse or end.sum_received_bidir_reverse or end.sum_bidir_reverse:
         return {False: receiver, True: sender}
     client = is_client(document)
     return {False: sender if client else receiver, True: receiver if client else sender}
@@ -120,28 +114,27 @@ def read_streams(document: Document) -> list[Stream]:
     Raises `DataError`, without the file, if there are none or their intervals are out of order.
     """
     result: dict[int, Stream] = {}
-    rows: dict[int, list[Json]] = {}
+    rows: dict[int, list[Counts]] = {}
     client = is_client(document)
     ports = _ports(document, client)
     lost_rows = 0
 
-    def stream_of(socket: int, row: Json) -> Stream:
+    def stream_of(socket: int, row: Counts) -> Stream:
         if socket not in result:
-            sends, backward = _direction(document, client, row.get("sender"))
+            sends, backward = _direction(document, client, row.sender)
             result[socket] = Stream(socket, sends, backward, ports.get(socket, 0))
         return result[socket]
 
     for row in _rows(document):
-        socket = row.get("socket")
-        if not isinstance(socket, int):
+        if row.socket is None:
             lost_rows += 1
             continue
-        stream = stream_of(socket, row)
-        if row.get("omitted") is True:
+        stream = stream_of(row.socket, row)
+        if row.omitted:
             stream.omitted += 1
         else:
-            rows.setdefault(socket, []).append(row)
-    for part in _list(document.end.get("streams")):
+            rows.setdefault(row.socket, []).append(row)
+    for part in document.end.streams:
         _add_sums(document, part, stream_of)
     if not result:
         raise DataError("iperf3 measured no interval, and has no sums of streams")
@@ -156,117 +149,94 @@ def read_streams(document: Document) -> list[Stream]:
     return list(result.values())
 
 
-def _rows(document: Document) -> Iterator[Json]:
+def _rows(document: Document) -> Iterator[Counts]:
     for interval in document.intervals:
-        for row in _list(interval.get("streams")) if isinstance(interval, dict) else [{}]:
-            yield row if isinstance(row, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _word(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _test_start(document: Document) -> Json:
-    result = document.start.get("test_start")
-    return result if isinstance(result, dict) else {}
+        yield from interval.streams
 
 
 def _reverse(document: Document) -> bool:
-    return bool(_test_start(document).get("reverse"))
+    return bool(document.start.test_start.reverse)
 
 
 def protocol(document: Document) -> str:
     """TCP, UDP or SCTP."""
-    return _word(_test_start(document).get("protocol")).upper() or "TCP"
+    return document.start.test_start.protocol.strip().upper() or "TCP"
 
 
 def _flags(document: Document) -> set[bool]:
     """The values of `sender`: whether the end that wrote the document sent the data of a stream."""
-    flags = {row.get("sender") for row in _rows(document)} - {None}
-    for part in _list(document.end.get("streams")) if not flags else ():
-        if isinstance(part, dict):
-            flags |= {entry.get("sender") for entry in part.values() if isinstance(entry, dict)} - {None}
-    return {flag for flag in flags if isinstance(flag, bool)}
+    flags = {row.sender for row in _rows(document)} - {None}
+    for part in document.end.streams if not flags else ():
+        flags |= {sums.sender for sums in (part.sender, part.receiver, part.udp) if sums}
+    return {flag for flag in flags if flag is not None}
 
 
-def _direction(document: Document, client: bool, flag: object) -> tuple[bool, bool]:
+def _direction(document: Document, client: bool, flag: bool | None) -> tuple[bool, bool]:
     """Whether the end that wrote the document sent the data of a stream, and whether the data went
     backward.
     """
     reverse = _reverse(document)
-    if not isinstance(flag, bool):
+    if flag is None:
         return client != reverse, reverse
     return flag, (client != flag if is_bidirectional(document) else reverse)
 
 
 def _ports(document: Document, client: bool) -> dict[int, int]:
-    name = "local_port" if client else "remote_port"
-    connected = [entry for entry in _list(document.start.get("connected")) if isinstance(entry, dict)]
-    pairs = [(entry.get("socket"), entry.get(name)) for entry in connected]
-    return {
-        socket: port
-        for socket, port in pairs
-        if isinstance(socket, int) and isinstance(port, int) and port > 0
-    }
+    pairs = [
+        (entry.socket, entry.local_port if client else entry.remote_port)
+        for entry in document.start.connected
+    ]
+    return {socket: port for socket, port in pairs if socket is not None and port > 0}
 
 
-def _add_sums(document: Document, part: object, stream_of: Any) -> None:
-    """Adopts the sums of one stream, `{"sender": {...}, "receiver": {...}}` or `{"udp": {...}}`."""
-    if not isinstance(part, dict):
-        return
-    for name in ("sender", "receiver", "udp"):
-        sums = part.get(name)
-        if not isinstance(sums, dict) or not isinstance(sums.get("socket"), int):
+def _add_sums(document: Document, part: StreamSums, stream_of: Callable[[int, Counts], Stream]) -> None:
+    """Adopts the sums of one stream."""
+    for sums in (part.sender, part.receiver, part.udp):
+        if sums is None or sums.socket is None:
             continue
-        stream = stream_of(sums["socket"], sums)
-        if name == "udp":
+        stream = stream_of(sums.socket, sums)
+        if sums is part.udp:
             _add_datagrams(document, stream, sums)
             continue
-        begin, end = number(sums.get("start"), _LONGEST_S), number(sums.get("end"), _LONGEST_S)
+        begin, end = number(sums.start, _LONGEST_S), number(sums.end, _LONGEST_S)
         span = end - (begin or 0.0) if end is not None else None
-        known = number(sums.get("bytes"))
+        known = number(sums.bytes)
         # An end does not know the other end's sum if that end did not or could not report it; it is then 0.
-        if not known and stream.sends != (name == "sender"):
+        if not known and stream.sends != (sums is part.sender):
             known = None
-        result = Sum(known, span, number(sums.get("retransmits")))
-        if name == "sender":
+        result = Sum(known, span, number(sums.retransmits))
+        if sums is part.sender:
             stream.sent = result
         else:
             stream.received = result
 
 
-def _add_datagrams(document: Document, stream: Stream, sums: Json) -> None:
-    packets, lost = number(sums.get("packets")), sums.get("lost_packets")
-    span = number(sums.get("end"), _LONGEST_S)
-    size = number(sums.get("bytes"))
+def _add_datagrams(document: Document, stream: Stream, sums: Counts) -> None:
+    packets, lost = number(sums.packets), sums.lost_packets
+    span = number(sums.end, _LONGEST_S)
+    size = number(sums.bytes)
     total = _received_sum(document, stream.backward)
-    received_s = number(total.get("end"), _LONGEST_S) or span
+    received_s = number(total.end, _LONGEST_S) or span
     stream.sent = Sum(size or None, span)
-    came = number(total.get("bytes"))
+    came = number(total.bytes)
     if not stream.sends:
         stream.received = Sum(None, received_s)
     elif came == 0 and packets and lost != packets:
         # The receiver did not report: it was stopped, or this is the server's document, which never has it.
         return
-    if packets and isinstance(lost, int | float):
+    if packets and lost is not None:
         # Duplicate and late datagrams can make iperf3's count negative.
-        gone = min(max(float(lost), 0.0), packets)
-        stream.datagrams = Datagrams(
-            packets, gone, number(sums.get("out_of_order")), number(sums.get("jitter_ms"))
-        )
+        gone = min(max(lost, 0.0), packets)
+        stream.datagrams = Datagrams(packets, gone, number(sums.out_of_order), number(sums.jitter_ms))
         if stream.sends and size is not None:
             stream.received = Sum(size * (1 - gone / packets), received_s)
 
 
-def _received_sum(document: Document, backward: bool) -> Json:
+def _received_sum(document: Document, backward: bool) -> Counts:
     """iperf3's sum of received data over all streams of one direction."""
-    name = "sum_received_bidir_reverse" if backward and is_bidirectional(document) else "sum_received"
-    total = document.end.get(name)
-    return total if isinstance(total, dict) else {}
+    if backward and is_bidirectional(document):
+        return document.end.sum_received_bidir_reverse or Counts()
+    return document.end.sum_received
 
 
 def _share_received(document: Document, streams: list[Stream]) -> None:
@@ -276,20 +246,20 @@ def _share_received(document: Document, streams: list[Stream]) -> None:
     for backward in (False, True):
         own = [item for item in streams if item.backward == backward and item.sends and item.datagrams]
         shares = [item.received.bytes or 0.0 for item in own]
-        whole = number(_received_sum(document, backward).get("bytes"))
+        whole = number(_received_sum(document, backward).bytes)
         if whole is not None and sum(shares) > 0:
             for stream, share in zip(own, shares, strict=True):
                 stream.received = Sum(whole * share / sum(shares), stream.received.end_s)
 
 
-def _add_intervals(stream: Stream, rows: list[Json]) -> None:
+def _add_intervals(stream: Stream, rows: list[Counts]) -> None:
     """The columns of a stream, from its intervals; intervals without a time or bytes are counted."""
-    usable: list[tuple[float, float, Json]] = []
+    usable: list[tuple[float, float, Counts]] = []
     for row in rows:
-        end, size = number(row.get("end"), _LONGEST_S), number(row.get("bytes"))
+        end, size = number(row.end, _LONGEST_S), number(row.bytes)
         if end is None or size is None:
             stream.odd += 1
-        elif usable and usable[-1][:2] == (end, size) and usable[-1][2].get("start") == row.get("start"):
+        elif usable and usable[-1][:2] == (end, size) and usable[-1][2].start == row.start:
             # An interrupted iperf3 writes the last interval again.
             stream.again += 1
         else:
@@ -302,15 +272,15 @@ def _add_intervals(stream: Stream, rows: list[Json]) -> None:
             stream.retransmits, stream.cwnd_bytes, stream.rtt_us = unknown, unknown, unknown
         return
     # After the period of -O iperf3 counts from 0 again, but the first interval may have an older start.
-    begin = 0.0 if stream.omitted else number(usable[0][2].get("start"), _LONGEST_S) or 0.0
+    begin = 0.0 if stream.omitted else number(usable[0][2].start, _LONGEST_S) or 0.0
     stream.time_s = np.array([min(begin, usable[0][0]), *(end for end, _, _ in usable)])
     if np.any(np.diff(stream.time_s) < 0):
         raise DataError(f"the intervals of stream {stream.socket} are not in order")
     stream.bytes = np.concatenate([[0.0], np.cumsum([size for _, size, _ in usable])])
 
-    def column(name: str) -> Floats:
-        values = [number(row.get(name)) for _, _, row in usable]
-        return np.array([np.nan if value is None else value for value in values])
+    def column(values: Iterable[float | None]) -> Floats:
+        return np.array([np.nan if number(value) is None else value for value in values])
 
-    stream.retransmits, stream.cwnd_bytes = column("retransmits"), column("snd_cwnd")
-    stream.rtt_us = column("rtt")
+    stream.retransmits = column(row.retransmits for _, _, row in usable)
+    stream.cwnd_bytes = column(row.snd_cwnd for _, _, row in usable)
+    stream.rtt_us = column(row.rtt for _, _, row in usable)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.formats.runs import NEVER, Unread
+from narrows.formats.runs import NEVER, Columns, Unread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,35 +63,35 @@ class View:
     sends: bool
 
     @classmethod
-    def from_log(cls, file: Path, log: dict[str, Any]) -> View:
-        """Creates a view from data that the core read."""
-        keys = {
-            end: np.where(log[f"{end}_number"] < 0, -1, log[f"{end}_number"] * 4 + log[f"{end}_space"])
-            for end in ("sent", "received")
-        }
-        sends = _sends(log["sent_bytes"], log["received_bytes"])
-        # At the end that received the data, events that only report acknowledgements are irrelevant.
-        unread = [
-            Unread(kind, count, matters == "always" or (matters == "sender" and sends))
-            for kind, count, matters in log["unread"]
-        ]
-        columns = ("sent_ns", "sent_bytes", "acked_ns", "received_ns", "received_bytes", "lost_ns")
+    def from_log(
+        cls,
+        file: Path,
+        *,
+        sent_space: Times,
+        sent_number: Times,
+        received_space: Times,
+        received_number: Times,
+        sent_bytes: Sizes,
+        received_bytes: Sizes,
+        unread: list[tuple[str, int, str]],
+        **columns: Any,
+    ) -> View:
+        """Creates a view from the columns that the core read."""
+        sends = _sends(sent_bytes, received_bytes)
         return cls(
             file,
-            log["trace"],
-            log["group"],
-            log["vantage_point"],
-            log["version"],
-            log["title"],
-            log["absolute"],
-            **{name: log[name] for name in columns},
-            sent_key=keys["sent"],
-            received_key=keys["received"],
-            lost_packets=log["lost_packets"],
-            metrics_ns=log["metrics_ns"],
-            metrics={name: log[name] for name in METRICS},
-            unread=unread,
+            sent_key=_keys(sent_number, sent_space),
+            received_key=_keys(received_number, received_space),
+            sent_bytes=sent_bytes,
+            received_bytes=received_bytes,
+            metrics={name: columns.pop(name) for name in METRICS},
+            # At the end that received the data, events that only report acknowledgements are irrelevant.
+            unread=[
+                Unread(kind, count, matters == "always" or (matters == "sender" and sends))
+                for kind, count, matters in unread
+            ],
             sends=sends,
+            **columns,
         )
 
     @property
@@ -110,6 +110,11 @@ class View:
         """The time of its last event."""
         times = [times for times in (self.sent_ns, self.received_ns, self.metrics_ns) if len(times)]
         return int(max(each.max() for each in times))
+
+
+def _keys(number: Times, space: Times) -> Times:
+    """Packet numbers and spaces combined."""
+    return np.where(number < 0, -1, number * 4 + space)
 
 
 def _sends(sent: Any, received: Any) -> bool:
@@ -248,9 +253,6 @@ def _better_first(item: View, other: View) -> list[View]:
     return [item, other] if sent[0] >= sent[1] else [other, item]
 
 
-Columns = dict[str, Any]
-
-
 def join_views(flows: list[list[View]]) -> tuple[Columns, Columns | None, int] | None:
     """The packets of connections that were all logged at both ends, with data and acknowledgements, and the
     number of arrivals that were not sent; `None` if an end is missing, the clocks can't be compared, or sizes
@@ -282,7 +284,7 @@ def _direction(flow: int, near: View, far: View) -> tuple[Columns, int]:
     sizes = near.sent_bytes[numbered]
     if len(far.received_bytes):
         sizes = np.where((sizes == 0) & (place >= 0), far.received_bytes[np.maximum(place, 0)], sizes)
-    rows = {
+    rows: Columns = {
         "flow": np.full(len(place), flow, dtype=np.uint16),
         "size_bytes": sizes.astype(np.uint32),
         "sent_ns": near.sent_ns[numbered],

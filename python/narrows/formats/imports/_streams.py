@@ -2,25 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from narrows.errors import DataError
 from narrows.formats.imports._choice import Chosen
-from narrows.formats.runs import ONE_END, Flow, MeasuredRun, Progress, Unread, join_columns, note, states_of
+from narrows.formats.runs import (
+    ONE_END,
+    Columns,
+    Facts,
+    Floats,
+    Flow,
+    MeasuredRun,
+    Progress,
+    Times,
+    Unread,
+    join_columns,
+    note,
+    states_of,
+)
 
 if TYPE_CHECKING:
     from narrows.formats.imports._capture import Capture
 
-_PROTOCOLS = {6: "tcp", 17: "udp"}
+_TCP, _UDP = 6, 17
+_PROTOCOLS = {_TCP: "tcp", _UDP: "udp"}
 _RECEIVER = (
     "Only the receiver of the flows was measured: throughput is what arrived there, and losses and one-way"
     " delays are not known."
 )
 MISSED = "bytes of data that were acknowledged but not captured"
+
+
+@dataclass(frozen=True)
+class OneEnd:
+    """A connection from the view of one capture: counters, and columns of events and of samples."""
+
+    #: The end that sent the data: 0 or 1.
+    data_from: int
+    #: `sender`, `receiver`, `between`, or unknown.
+    side: str | None
+    #: Median times from data to answers on both sides of the capture.
+    to_receiver_ns: int | None
+    to_sender_ns: int | None
+    sent_packets: int
+    retransmitted_packets: int
+    goodput_bytes: int
+    missed_bytes: int
+    large_frames: int
+    #: True if no acknowledgement was captured.
+    unanswered: bool
+    repeated_bytes: int
+    time_ns: Times
+    sent_bytes: Floats
+    arrived_bytes: Floats
+    sample_ns: Times
+    rtt_ns: Floats
+    inflight_bytes: Floats
+    delivered_bytes: Floats
+    retransmitted_bytes: Floats
+
+
+def read_end(capture: Capture, place: int) -> OneEnd | None:
+    """The view of a connection; None if it carried no data."""
+    end = capture.view.one_end(place)
+    return None if end is None else OneEnd(**end)
 
 
 def one_end(capture: Capture, chosen: Chosen, scheme: str, files: Sequence[Path]) -> MeasuredRun:
@@ -30,29 +80,33 @@ def one_end(capture: Capture, chosen: Chosen, scheme: str, files: Sequence[Path]
     zero = min(capture.connections[place].first_ns for place in chosen.places)
     flows: list[Flow] = []
     progress, states = [], []
-    ends: list[dict[str, Any]] = []
+    protocols: list[int] = []
+    ends: list[OneEnd] = []
     for place in chosen.places:
-        end = capture.view.one_end(place)
+        end = read_end(capture, place)
         if end is None:
             continue
-        flow = Flow(len(flows) + 1, scheme, facts=facts_of(capture, place, end["data_from"]))
+        flow = Flow(len(flows) + 1, scheme, facts=facts_of(capture, place, end.data_from))
         flow.sender = {
-            "sent_packets": end["sent_packets"],
-            "sent_bytes": int(end["sent_bytes"][-1]) if len(end["sent_bytes"]) else 0,
+            "sent_packets": end.sent_packets,
+            "sent_bytes": int(end.sent_bytes[-1]) if len(end.sent_bytes) else 0,
         }
-        if flow.facts["protocol"] == "tcp":
-            flow.sender["retransmitted_packets"] = end["retransmitted_packets"]
-            flow.sender["retransmitted_bytes"] = end["repeated_bytes"]
-        if not end["unanswered"]:
-            flow.receiver = {"goodput_bytes": end["goodput_bytes"]}
+        if capture.connections[place].protocol == _TCP:
+            flow.sender |= {
+                "retransmitted_packets": end.retransmitted_packets,
+                "retransmitted_bytes": end.repeated_bytes,
+            }
+        if not end.unanswered:
+            flow.receiver = {"goodput_bytes": end.goodput_bytes}
         flows.append(flow)
         ends.append(end)
+        protocols.append(capture.connections[place].protocol)
         progress.append(_progress(flow.number, end, zero))
-        if len(end["sample_ns"]):
+        if len(end.sample_ns):
             states.append(_states(flow.number, end, zero))
     if not flows:
         raise DataError(f"{capture.file}: no connection of the capture carried data")
-    missed = Unread(MISSED, sum(end["missed_bytes"] for end in ends), matters=True)
+    missed = Unread(MISSED, sum(end.missed_bytes for end in ends), matters=True)
     return MeasuredRun(
         scheme,
         list(files),
@@ -64,16 +118,16 @@ def one_end(capture: Capture, chosen: Chosen, scheme: str, files: Sequence[Path]
             *chosen.reasons,
             *capture.reasons,
             *_sides(ends),
-            *large_frames(ends),
-            *_count_unanswered(flows, ends),
+            *large_frames(end.large_frames for end in ends),
+            *_count_unanswered(protocols, ends),
         ],
         unread=[*capture.unread, *chosen.unread, *([missed] if missed.count else [])],
         facts={"captures": [capture.view.name]},
-        limits=_RECEIVER if all(end["side"] == "receiver" for end in ends) else ONE_END,
+        limits=_RECEIVER if all(end.side == "receiver" for end in ends) else ONE_END,
     )
 
 
-def facts_of(capture: Capture, place: int, data_from: int) -> dict[str, Any]:
+def facts_of(capture: Capture, place: int, data_from: int) -> Facts:
     """Facts about a connection; the end that sends its data comes first."""
     connection = capture.connections[place]
     ends = [connection.ends[data_from], connection.ends[1 - data_from]]
@@ -85,9 +139,9 @@ def facts_of(capture: Capture, place: int, data_from: int) -> dict[str, Any]:
     }
 
 
-def large_frames(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+def large_frames(counts: Iterable[int]) -> list[dict[str, str]]:
     """A remark about frames that combine several packets."""
-    count = sum(end["large_frames"] for end in ends)
+    count = sum(counts)
     if not count:
         return []
     text = (
@@ -97,42 +151,42 @@ def large_frames(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     return [note("large_frames", text)]
 
 
-def _progress(number: int, end: dict[str, Any], zero: int) -> Progress:
-    time = end["time_ns"] - zero
+def _progress(number: int, end: OneEnd, zero: int) -> Progress:
+    time = end.time_ns - zero
     # The first moment counts as zero, so that its bytes have a preceding time.
     before = max(int(time[0]) - 1, 0)
     return Progress(
         number,
         np.concatenate([[before], time]).astype(np.int64),
-        np.concatenate([[0.0], end["sent_bytes"]]),
-        np.concatenate([[0.0], end["arrived_bytes"]]),
+        np.concatenate([[0.0], end.sent_bytes]),
+        np.concatenate([[0.0], end.arrived_bytes]),
     )
 
 
-def _states(number: int, end: dict[str, Any], zero: int) -> dict[str, Any]:
-    rtt = end["rtt_ns"]
+def _states(number: int, end: OneEnd, zero: int) -> Columns:
+    rtt = end.rtt_ns
     return states_of(
         number,
-        end["sample_ns"] - zero,
+        end.sample_ns - zero,
         rtt_ns=rtt,
         min_rtt_ns=np.fmin.accumulate(rtt),
-        inflight_bytes=end["inflight_bytes"],
-        delivered_bytes=end["delivered_bytes"],
-        retransmitted_bytes=end["retransmitted_bytes"],
+        inflight_bytes=end.inflight_bytes,
+        delivered_bytes=end.delivered_bytes,
+        retransmitted_bytes=end.retransmitted_bytes,
     )
 
 
-def _sides(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+def _sides(ends: Sequence[OneEnd]) -> list[dict[str, str]]:
     """Remarks about captures that were not taken at the sender."""
     reasons = []
     for side in ("receiver", "between"):
-        flows = [number for number, end in enumerate(ends, start=1) if end["side"] == side]
+        flows = [number for number, end in enumerate(ends, start=1) if end.side == side]
         if not flows:
             continue
         of_all = len(flows) == len(ends)
         which = "" if of_all else f" of flow {', '.join(str(number) for number in flows[:8])}"
         first = ends[flows[0] - 1]
-        near, far = first["to_receiver_ns"], first["to_sender_ns"]
+        near, far = first.to_receiver_ns, first.to_sender_ns
         times = "" if near is None else f": its answers come after {near / 1e6:.3f} ms"
         times += "" if near is None or far is None else f", those of the sender after {far / 1e6:.3f} ms"
         if side == "receiver":
@@ -152,12 +206,12 @@ def _sides(ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     return reasons
 
 
-def _count_unanswered(flows: Sequence[Flow], ends: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+def _count_unanswered(protocols: Sequence[int], ends: Sequence[OneEnd]) -> list[dict[str, str]]:
     reasons = []
     silent = [
-        flow.number
-        for flow, end in zip(flows, ends, strict=True)
-        if end["unanswered"] and flow.facts["protocol"] == "tcp"
+        number
+        for number, (protocol, end) in enumerate(zip(protocols, ends, strict=True), start=1)
+        if end.unanswered and protocol == _TCP
     ]
     if silent:
         text = (
@@ -165,6 +219,6 @@ def _count_unanswered(flows: Sequence[Flow], ends: Sequence[dict[str, Any]]) -> 
             " throughput is what was captured of the data."
         )
         reasons.append(note("no_acknowledgements", text, "degraded"))
-    if any(flow.facts["protocol"] == "udp" for flow in flows):
+    if _UDP in protocols:
         reasons.append(note("udp", "Throughput of UDP is what was captured, whether it arrived or not."))
     return reasons

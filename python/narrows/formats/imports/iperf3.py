@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from narrows.errors import DataError
-from narrows.formats.imports._iperf3_documents import Document, Json, read_documents
+from narrows.formats.imports._iperf3_documents import Document, Start, read_documents
 from narrows.formats.imports._iperf3_streams import (
     Stream,
     Sum,
@@ -26,6 +26,8 @@ from narrows.formats.imports._iperf3_streams import (
     read_streams,
 )
 from narrows.formats.runs import (
+    Columns,
+    Facts,
     Flow,
     MeasuredRun,
     Progress,
@@ -72,7 +74,7 @@ def _tests(documents: list[Document]) -> list[_Test]:
     """The tests in the order of their first documents; the cookie joins both ends."""
     tests: dict[object, _Test] = {}
     for place, document in enumerate(documents):
-        test = tests.setdefault(document.cookie or place, _Test())
+        test = tests.setdefault(document.start.cookie or place, _Test())
         end = "client" if is_client(document) else "server"
         known = getattr(test, end)
         test.again += known is not None
@@ -187,7 +189,11 @@ def _describe_flow(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
             "out_of_order_datagrams": counted.out_of_order,
             "jitter_ns": None if jitter is None else jitter * 1e6,
         }
-    facts = {"protocol": kind, "socket": stream.socket, **({"port": stream.port} if stream.port else {})}
+    facts: Facts = {
+        "protocol": kind,
+        "socket": stream.socket,
+        **({"port": stream.port} if stream.port else {}),
+    }
     return Flow(
         number,
         scheme,
@@ -259,10 +265,9 @@ def _estimate(stream: Stream, total: Sum, steady: bool) -> tuple[Any, Any]:
     return time * (last / time[-1]), count * (total.bytes / count[-1])
 
 
-def _states(number: int, stream: Stream, document: Document) -> dict[str, Any]:
-    start = document.start
-    sizes = (start.get("tcp_mss"), start.get("tcp_mss_default"))
-    mss = next((size for size in sizes if isinstance(size, int) and 0 < size < 1 << 16), 1448)
+def _states(number: int, stream: Stream, document: Document) -> Columns:
+    sizes = (document.start.tcp_mss, document.start.tcp_mss_default)
+    mss = next((size for size in sizes if 0 < size < 1 << 16), 1448)
     return states_of(
         number,
         np.round(stream.time_s[1:] * 1e9).astype(np.int64),
@@ -313,28 +318,25 @@ def _doubts(flow: _Flow) -> list[dict[str, str]]:
     return doubts
 
 
-def _facts(documents: list[Document], kind: str) -> dict[str, Any]:
+def _facts(documents: list[Document], kind: str) -> Facts:
     start = documents[0].start
-    connecting = start.get("connecting_to")
-    ends = ["client" if is_client(document) else "server" for document in documents]
-    facts = {
-        "version": start.get("version"),
+    facts: Facts = {
+        "version": start.version,
         "protocol": kind,
-        "host": connecting.get("host") if isinstance(connecting, dict) else None,
-        "documents": ends,
-        "cookie": documents[0].cookie,
+        "host": start.connecting_to.host,
+        "documents": ["client" if is_client(document) else "server" for document in documents],
+        "cookie": start.cookie,
     }
-    return {name: value for name, value in facts.items() if value and isinstance(value, str | list)}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _integers(counters: dict[str, float | None]) -> dict[str, int]:
     return {name: round(value) for name, value in counters.items() if value is not None}
 
 
-def _moment(start: Json) -> str | None:
-    stamp = start.get("timestamp")
+def _moment(start: Start) -> str | None:
     try:
-        seconds = float(stamp["timesecs"]) if isinstance(stamp, dict) else float("nan")
+        seconds = float(start.timestamp.timesecs or "")
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}Z"
-    except (KeyError, TypeError, ValueError, OverflowError, OSError):
+    except (ValueError, OverflowError, OSError):
         return None

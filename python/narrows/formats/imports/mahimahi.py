@@ -12,13 +12,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrows.errors import DataError
 from narrows.files import read_decompressed
-from narrows.formats.runs import MOST_FLOWS, NEVER, Flow, MeasuredRun, Unread, note, scheme_of
+from narrows.formats.runs import (
+    MOST_FLOWS,
+    NEVER,
+    Columns,
+    Flow,
+    MeasuredRun,
+    Times,
+    Unread,
+    note,
+    scheme_of,
+)
 
 PATTERNS = ("*.log",)
 STRANGERS = "departures of packets that never came"
@@ -37,17 +47,53 @@ _ROUNDED = "The logs have whole milliseconds: delays may be off by one, and pack
 
 @dataclass
 class _Link:
-    """One log: its columns, the header, and its unread parts."""
+    """One log: its packets and opportunities, the header, and its unread parts."""
 
     file: Path
-    columns: dict[str, Any]
-    propagation_ns: int
+    #: The start of the link by its clock; times are since then.
+    base_ns: int
+    #: The ports of each flow; none if they were not logged.
+    ports: list[tuple[int, int]]
+    #: Per packet.
+    flow: NDArray[np.uint16]
+    sent_ns: Times
+    arrived_ns: Times
+    size_bytes: NDArray[np.uint32]
+    opportunity_ns: Times
+    opportunity_bytes: NDArray[np.uint32]
+    #: The delays of the commands around the link and in it, in ms.
     delays: list[int]
     unread: list[Unread] = field(default_factory=list)
 
     @property
     def bytes(self) -> int:
-        return int(self.columns["size_bytes"].sum(dtype=np.int64))
+        return int(self.size_bytes.sum(dtype=np.int64))
+
+    @property
+    def propagation_ns(self) -> int:
+        return sum(self.delays) * _MS
+
+    @property
+    def columns(self) -> Columns:
+        return {
+            "flow": self.flow,
+            "sent_ns": self.sent_ns,
+            "arrived_ns": self.arrived_ns,
+            "size_bytes": self.size_bytes,
+            "opportunity_ns": self.opportunity_ns,
+            "opportunity_bytes": self.opportunity_bytes,
+        }
+
+    def align(self, base_ns: int, numbers: dict[tuple[int, int], int]) -> None:
+        """Moves times to another base, adds propagation, and assigns flows their numbers."""
+        moved = self.base_ns - base_ns
+        never = self.arrived_ns == NEVER
+        self.arrived_ns = np.where(never, NEVER, self.arrived_ns + moved + self.propagation_ns)
+        self.sent_ns = self.sent_ns + moved
+        # The link's opportunities shifted to the receiver, so that they and arrivals cover the same time.
+        self.opportunity_ns = self.opportunity_ns + moved + self.propagation_ns
+        if self.ports:
+            self.flow = np.array([0, *(numbers[pair] for pair in self.ports)], dtype=np.uint16)[self.flow]
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
@@ -80,12 +126,13 @@ def _run(files: list[Path], scheme: str | None, rest: str) -> MeasuredRun:
     links.sort(key=lambda link: -link.bytes)
     data = links[0]
     back = links[1] if len(links) > 1 else None
-    known = dict.fromkeys(pair for link in links for pair in link.columns["ports"])
+    known = dict.fromkeys(pair for link in links for pair in link.ports)
     ports = {pair: number for number, pair in enumerate(known, start=1)}
     if len(ports) > MOST_FLOWS:
         raise DataError(f"{data.file}: has {len(ports)} flows; {MOST_FLOWS} are read at most")
+    base_ns = data.base_ns
     for link in links:
-        _align(link, data, ports)
+        link.align(base_ns, ports)
     stem = rest.partition(".")[0].strip("-_. ")
     name = scheme or (scheme_of(Path(stem)) if stem else data.file.name.partition(".")[0])
     reasons = [note("milliseconds", _ROUNDED)]
@@ -122,7 +169,7 @@ def _flows(name: str, ports: dict[tuple[int, int], int], data: _Link, back: _Lin
         return [Flow(1, name)]
     count = len(ports) + 1
     sizes = [
-        np.bincount(link.columns["flow"], weights=link.columns["size_bytes"], minlength=count)
+        np.bincount(link.flow, weights=link.size_bytes, minlength=count)
         for link in (data, back)
         if link is not None
     ]
@@ -134,22 +181,6 @@ def _flows(name: str, ports: dict[tuple[int, int], int], data: _Link, back: _Lin
     return flows
 
 
-def _align(link: _Link, data: _Link, ports: dict[tuple[int, int], int]) -> None:
-    """Moves times to the base of the data's log, adds propagation, and assigns flows their index in
-    `ports`.
-    """
-    columns = link.columns
-    moved = columns["base_ns"] - data.columns["base_ns"]
-    arrived = columns["arrived_ns"]
-    columns["arrived_ns"] = np.where(arrived == NEVER, NEVER, arrived + moved + link.propagation_ns)
-    columns["sent_ns"] = columns["sent_ns"] + moved
-    # The link's opportunities shifted to the receiver, so that they and arrivals cover the same time.
-    columns["opportunity_ns"] = columns["opportunity_ns"] + moved + link.propagation_ns
-    if columns["ports"]:
-        number = np.array([0, *(ports[pair] for pair in columns["ports"])], dtype=np.uint16)
-        columns["flow"] = number[columns["flow"]]
-
-
 def _read(file: Path) -> _Link:
     from narrows import _native
 
@@ -158,15 +189,15 @@ def _read(file: Path) -> _Link:
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
     try:
-        columns: dict[str, Any] = dict(_native.read_mahimahi(file, content))
+        columns = _native.read_mahimahi(file, content)
     except ValueError as error:
         raise DataError(str(error)) from None
     head = "\n".join(_header(content))
     delays = [int(delay) for form in (_OUTER_DELAY, _INNER_DELAY) for delay in form.findall(head)]
     if sum(delays) > _HOUR_MS:
         raise DataError(f"{file}: its header names mm-delay of {_list_logs(delays)} ms; an hour is allowed")
-    unread = [Unread(STRANGERS, columns.pop("strangers")), Unread(CUT, int(columns.pop("cut")))]
-    return _Link(file, columns, sum(delays) * _MS, delays, unread)
+    unread = [Unread(STRANGERS, columns.pop("strangers")), Unread(CUT, columns.pop("cut"))]
+    return _Link(file, **columns, delays=delays, unread=unread)
 
 
 def _header(content: bytes) -> list[str]:

@@ -144,8 +144,7 @@ def _distance(capture: Capture, other: Capture) -> float:
     if packets is None:
         return 0.0
     total = 0.0
-    for direction in ("data", "back"):
-        rows = packets[direction]
+    for rows in (packets.data, packets.back):
         delays = (rows["arrived_ns"] - rows["sent_ns"])[rows["arrived_ns"] != np.iinfo(np.int64).min]
         total += float(np.median(delays)) if len(delays) else 0.0
     return total

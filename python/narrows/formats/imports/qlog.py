@@ -17,6 +17,8 @@ from narrows.errors import DataError
 from narrows.files import read_decompressed
 from narrows.formats.imports._qlog_views import METRICS, View, flows_of, join_views, runs_of
 from narrows.formats.runs import (
+    Columns,
+    Facts,
     Flow,
     MeasuredRun,
     Progress,
@@ -37,19 +39,19 @@ def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
     """The runs of all files: traces of one connection, or of connections at the same time in one file, are
     one run. Raises `DataError` if a file is not a qlog.
     """
-    views = [view for file in files for view in _views(file)]
+    views = [view for file in files for view in read_views(file)]
     return [_run(run, scheme) for run in runs_of(views)]
 
 
-def _views(file: Path) -> list[View]:
-    """The connections of a file, from the view of its traces."""
+def read_views(file: Path) -> list[View]:
+    """The connections of a file, from the view of its traces. Raises `DataError` if it is not a qlog."""
     from narrows import _native
 
     try:
         logs = _native.read_qlog(read_decompressed(file, "qlog", MOST_BYTES))
     except (DataError, ValueError) as error:
         raise DataError(f"{file}: {error}") from None
-    return [View.from_log(file, log) for log in logs]
+    return [View.from_log(file, **log) for log in logs]
 
 
 def _run(views: list[View], scheme: str | None) -> MeasuredRun:
@@ -74,7 +76,7 @@ def _run(views: list[View], scheme: str | None) -> MeasuredRun:
         samples = _states(view, progress, number, start, 0 if both is None else start)
         states += [] if samples is None else [samples]
         sent = {"sent_packets": len(view.sent_ns), "sent_bytes": int(view.sent_bytes.sum())}
-        facts: dict[str, Any] = {"connection": view.group} if view.group else {}
+        facts: Facts = {"connection": view.group} if view.group else {}
         run.flows.append(Flow(number, name, sender=sent if view.sends else {}, facts=facts))
         run.reasons += _reasons(ends, joined_ends=both is not None)
     if both is not None:
@@ -137,7 +139,7 @@ def _progress(flow: int, sent_at: Any, sent: Any, arrived_at: Any, arrived: Any)
     return Progress(flow, time, sums(sent_at, sent), sums(arrived_at, arrived))
 
 
-def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> dict[str, Any] | None:
+def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> Columns | None:
     """The metrics as states, with times since `zero`, which corresponds to `base`."""
     time = view.metrics_ns - zero
     if not len(time):
@@ -145,10 +147,14 @@ def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> 
     order = np.argsort(time, kind="stable")
     time = time[order]
     # An event contains only changed values.
-    columns = {name: carry_forward(view.metrics[name][order]) for name in METRICS}
+    metrics = {name: carry_forward(view.metrics[name][order]) for name in METRICS}
     place = np.maximum(np.searchsorted(progress.time_ns, time, side="right") - 1, 0)
     lost = np.argsort(view.lost_ns, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(view.lost_packets[lost].astype(np.float64))])
-    columns["delivered_bytes"] = progress.arrived_bytes[place]
-    columns["lost_packets"] = total[np.searchsorted(view.lost_ns[lost] - zero, time, side="right")]
-    return states_of(flow, time + base, **columns)
+    return states_of(
+        flow,
+        time + base,
+        delivered_bytes=progress.arrived_bytes[place],
+        lost_packets=total[np.searchsorted(view.lost_ns[lost] - zero, time, side="right")],
+        **metrics,
+    )

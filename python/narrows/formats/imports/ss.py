@@ -13,10 +13,10 @@ nothing are omitted.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,10 +25,12 @@ from narrows.files import read_decompressed
 from narrows.formats.imports._ss_times import past_midnight, split_time, spread
 from narrows.formats.runs import (
     MOST_FLOWS,
+    Columns,
     Floats,
     Flow,
     MeasuredRun,
     Progress,
+    Times,
     Unread,
     carry_forward,
     join_columns,
@@ -61,30 +63,58 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
 #: The kernel reports 2^64 - 1 bytes/s without a pacing rate; nothing sends a petabit per second.
 _MOST_BPS = 1e15
 _MOST = 2.0**62
-_COLUMNS = (
-    "cwnd", "mss", "ssthresh", "rtt", "minrtt", "bytes_sent", "bytes_acked", "bytes_retrans", "unacked",
-    "sacked", "lost", "retrans", "pacing_rate", "delivery_rate",
-)  # fmt: skip
 _LONGEST_S = 366 * 86_400.0
 #: A pause is reported if it is longer than a second and this many usual steps.
 _PAUSE_STEPS = 5
 
 
 @dataclass
+class _Row:
+    """The numbers that `ss` prints about a connection, under its names; NaN if it omits one."""
+
+    cwnd: float = np.nan
+    mss: float = np.nan
+    ssthresh: float = np.nan
+    rtt: float = np.nan
+    minrtt: float = np.nan
+    bytes_sent: float = np.nan
+    bytes_acked: float = np.nan
+    bytes_retrans: float = np.nan
+    unacked: float = np.nan
+    sacked: float = np.nan
+    lost: float = np.nan
+    retrans: float = np.nan
+    pacing_rate: float = np.nan
+    delivery_rate: float = np.nan
+
+    @property
+    def in_flight(self) -> float:
+        """The kernel's tcp_packets_in_flight; `ss` omits zeros."""
+        left = sum(count for count in (self.sacked, self.lost) if count >= 0)
+        return sum(count for count in (self.unacked, self.retrans) if count >= 0) - left
+
+
+_NAMES = {each.name for each in fields(_Row)}
+
+
+@dataclass
 class _Connection:
     scheme: str = ""
     times: list[float] = field(default_factory=list)
-    rows: list[dict[str, float]] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
 
-    def goes_back(self, row: dict[str, float]) -> bool:
+    def goes_back(self, row: _Row) -> bool:
         """True if the counters of a row belong to another connection with the same ports."""
-        names = ("bytes_acked", "bytes_sent")
-        before = self.rows[-1] if self.rows else {}
-        return any(row[name] < before[name] for name in names if name in row and name in before)
+        before = self.rows[-1] if self.rows else _Row()
+        return row.bytes_acked < before.bytes_acked or row.bytes_sent < before.bytes_sent
+
+    def column(self, value: Callable[[_Row], float]) -> Floats:
+        """A number of all snapshots."""
+        return np.array([value(row) for row in self.rows])
 
     def sends(self) -> bool:
         """True if any data was acknowledged between two snapshots."""
-        acked = [row["bytes_acked"] for row in self.rows if "bytes_acked" in row]
+        acked = [row.bytes_acked for row in self.rows if np.isfinite(row.bytes_acked)]
         return len(self.times) > 1 and len(acked) > 1 and acked[-1] > acked[0]
 
 
@@ -121,14 +151,14 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
     flows, progress, states, steps = [], [], [], []
     for number, ((here, there), connection) in enumerate(senders, start=1):
         time_ns = np.round((np.array(connection.times) - zero) * 1e9).astype(np.int64)
-        columns = {name: np.array([row.get(name, np.nan) for row in connection.rows]) for name in _COLUMNS}
-        acked = np.nan_to_num(carry_forward(columns["bytes_acked"]))
-        sent = np.where(np.isfinite(columns["bytes_sent"]), columns["bytes_sent"], acked)
+        acked = np.nan_to_num(carry_forward(connection.column(lambda row: row.bytes_acked)))
+        sent = connection.column(lambda row: row.bytes_sent)
+        sent = np.where(np.isfinite(sent), sent, acked)
         sent = np.maximum.accumulate(sent)
         # A connection that existed before has sent data before; that is not part of the measurement.
         progress.append(Progress(number, time_ns, sent - sent[0], np.maximum.accumulate(acked - acked[0])))
-        again = _since_start(columns["bytes_retrans"])
-        states.append(_states(number, time_ns, columns, acked, again))
+        again = _since_start(connection.column(lambda row: row.bytes_retrans))
+        states.append(_states(number, time_ns, connection, acked, again))
         steps.append(float(np.median(np.diff(time_ns))))
         sender = {"sent_bytes": int(sent[-1] - sent[0])}
         if np.isfinite(again[-1]):
@@ -153,29 +183,23 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
     )
 
 
-def _states(
-    number: int, time_ns: Any, columns: dict[str, Floats], acked: Floats, again: Floats
-) -> dict[str, Any]:
-    mss = columns["mss"]
-    # The kernel's tcp_packets_in_flight; ss omits zeros.
-    flight = sum(sign * np.nan_to_num(columns[name]) for name, sign in _IN_FLIGHT.items())
-    pacing = np.where(columns["pacing_rate"] < _MOST_BPS, columns["pacing_rate"], np.nan)
+def _states(number: int, time_ns: Times, connection: _Connection, acked: Floats, again: Floats) -> Columns:
+    column = connection.column
+    mss = column(lambda row: row.mss)
+    pacing = column(lambda row: row.pacing_rate)
     return states_of(
         number,
         time_ns,
-        cwnd_bytes=columns["cwnd"] * mss,
-        ssthresh_bytes=columns["ssthresh"] * mss,
-        pacing_bps=pacing,
-        srtt_ns=columns["rtt"] * 1e6,
-        min_rtt_ns=columns["minrtt"] * 1e6,
-        inflight_bytes=np.maximum(flight, 0.0) * mss,
+        cwnd_bytes=column(lambda row: row.cwnd) * mss,
+        ssthresh_bytes=column(lambda row: row.ssthresh) * mss,
+        pacing_bps=np.where(pacing < _MOST_BPS, pacing, np.nan),
+        srtt_ns=column(lambda row: row.rtt) * 1e6,
+        min_rtt_ns=column(lambda row: row.minrtt) * 1e6,
+        inflight_bytes=np.maximum(column(lambda row: row.in_flight), 0.0) * mss,
         delivered_bytes=acked - acked[0],
-        delivery_rate_bps=columns["delivery_rate"],
+        delivery_rate_bps=column(lambda row: row.delivery_rate),
         retransmitted_bytes=again,
     )
-
-
-_IN_FLIGHT = {"unacked": 1.0, "sacked": -1.0, "lost": -1.0, "retrans": 1.0}
 
 
 def _moment(seconds: float) -> str | None:
@@ -186,10 +210,10 @@ def _moment(seconds: float) -> str | None:
     return f"{started:%Y-%m-%dT%H:%M:%S}.{started.microsecond // 1000:03d}Z"
 
 
-def _since_start(values: Any) -> Any:
+def _since_start(values: Floats) -> Floats:
     # The kernel omits a counter while it is zero.
     known = np.nan_to_num(carry_forward(values))
-    return known - known[0]
+    return np.asarray(known - known[0])
 
 
 def _even_out(log: _Log) -> list[dict[str, str]]:
@@ -299,14 +323,14 @@ def _scheme(line: str) -> str:
     return words[-1]
 
 
-def _values(line: str) -> tuple[dict[str, float], int]:
-    """The numbers of a line by name, and the number of values out of range."""
+def _values(line: str) -> tuple[_Row, int]:
+    """The numbers of a line, and the number of values out of range."""
     values: dict[str, float] = {}
     odd = 0
     scaled = [(name, text.partition("/")[0].rstrip(","), 1.0) for name, text in _PAIR.findall(line)]
     scaled += [(name, text, _SCALE[prefix]) for name, text, prefix in _SPACED.findall(line)]
     for name, text, scale in scaled:
-        if name not in _COLUMNS:
+        if name not in _NAMES:
             continue
         try:
             value = float(text) * scale
@@ -317,4 +341,4 @@ def _values(line: str) -> tuple[dict[str, float], int]:
             values[name] = value
         else:
             odd += 1
-    return values, odd
+    return _Row(**values), odd

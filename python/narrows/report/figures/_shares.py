@@ -130,7 +130,7 @@ def draw(
     with paper_style(options):
         block = Block(list(groups), *axis_labels, 48.0 if len(groups) == 1 else 24.0)
         panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0)
-        entries: dict[str, Any] = {}
+        entries: dict[str, object] = {}
         for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
             for label in labels:
                 style, (x, y) = _conditions.look(data, label), curve(entry[label])

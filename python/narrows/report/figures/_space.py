@@ -43,11 +43,11 @@ def _of_sweep(data: Campaign, metric: Metric) -> Iterator[Points]:
     scale = metric.show_scale
     for points in points_of(folder, metric.name):
         values = {}
-        for parameter in folder.parameters:
-            factor, unit = _SHOWN.get(parameter["kind"], (1, ""))
-            given = points.values[parameter["name"]]
-            title = f"{parameter['label']} ({unit})" if unit else parameter["label"]
-            numbers = parameter["kind"] not in ("text", "flag")
+        for key in folder.document.parameters:
+            factor, unit = _SHOWN.get(key.kind, (1, ""))
+            given = points.values[key.name]
+            title = f"{key.label} ({unit})" if unit else key.label
+            numbers = key.kind not in ("text", "flag")
             values[title] = [value * factor for value in given] if numbers else list(map(str, given))
         yield Points(points.scheme, values, points.metric * scale)
 

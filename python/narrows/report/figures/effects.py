@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options, paper_style
@@ -74,7 +74,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     schemes = list(dict.fromkeys(scheme for scheme, _, _, _ in rows))
     styles = {**distinct(schemes), **data.styles}
     step = min(0.7 / len(schemes), 0.2)
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     with paper_style(options):
         own = {
             metric: {(scheme, effect): share for scheme, text, effect, share in rows if text == metric}

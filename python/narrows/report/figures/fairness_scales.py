@@ -94,7 +94,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     pairs = _rows(data)
     kinds = [kind for kind in _KINDS if any(row[0] == kind for row in pairs)]
     groups = _conditions.groups(data, list(dict.fromkeys(row[1] for row in pairs)))
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     with paper_style(options):
         high = 42.0 if len(groups) == 1 else 24.0
         blocks = [Block(list(groups), "window (s)", _KINDS[kind], high) for kind in kinds]

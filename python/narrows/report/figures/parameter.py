@@ -144,7 +144,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     groups = list(dict.fromkeys(_others(point, axis) for point in result))
     titles = _titles(groups)
     label = f"{axis} ({placed[1]})" if placed and placed[1] else axis
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     with paper_style(options):
         high = 42.0 if len(groups) == 1 else 27.0
         blocks = []

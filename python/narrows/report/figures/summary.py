@@ -244,7 +244,7 @@ def _multiples(data: Campaign, groups: dict[str, list[str]], options: Options) -
     """A panel per condition, each with a separate delay axis; the legend explains the marks."""
     result = dots(data)
     marks = {mark.scheme: mark for mark in _marks(data, result, options.width_mm)}
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     with paper_style(options):
         block = Block(list(groups), _X_NARROW, "throughput (Mbit/s)", 27.0)
         # Delays of different networks have separate axes; otherwise each panel would be a cluster in one

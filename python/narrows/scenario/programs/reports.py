@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from narrows.scenario.keys import Key
 from narrows.scenario.problems import Problems, Wrong, mapping_of
@@ -45,7 +44,7 @@ class Report:
     flows: str | None
     what: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         return {
             "side": self.side,
