@@ -137,7 +137,9 @@ fn simulated(folder: &Folder, cell: &Value, seed: u64) -> Value {
     let cell = Cell::parse_with(&cell.to_string(), |json| load_files(json, &files)).unwrap();
     let out = folder.path().join(format!("simulated-{seed}"));
     narrows_sim::run(&cell, &out, &mut |_| true).unwrap();
-    metrics::measure(&open_record(&out).unwrap()).unwrap()
+    let measured = metrics::measure(&open_record(&out).unwrap()).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+    measured
 }
 
 /// Mean of some values and its standard error, which is 0 for a single value.
