@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from rich.text import Text
 
 from narrows.analysis.metrics import find, four_digits, head_of, show_amount, show_spread
-from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import lateness_ns, resolution, runs_in_words
+from narrows.blocks.model import Cell, Column, Note, Table, quiet
+from narrows.blocks.terminal import fit_table, fold, print_table, width
 from narrows.campaign.results import metric_list
 from narrows.console import WIDTH_OF_FILES
 from narrows.errors import UsageError
@@ -22,20 +22,21 @@ from narrows.statistics.runs import summarise
 METRICS = {metric.name: metric for metric in metric_list()}
 
 
-def table(names: list[str], columns: int = 5, why: str = "") -> FittedTable:
-    made = FittedTable(
+def table(names: list[str], columns: int = 5, why: str = "") -> Table:
+    heads = (
         Column("scheme", "left"),
-        *(Column(f"head {number}\n[ms]", rank=number) for number in range(columns)),
+        *(Column(f"head {number}", rank=number, unit="[ms]") for number in range(columns)),
         *([Column("why", "left", folded=True)] if why else []),
     )
-    for place, name in enumerate(names):
-        numbers = [f"{place}{number}.12345" for number in range(columns)]
-        made.add(name, *numbers, *([why] if why else []))
-    return made
+    rows = (
+        (name, *(f"{place}{number}.12345" for number in range(columns)), *([why] if why else []))
+        for place, name in enumerate(names)
+    )
+    return Table.new(heads, rows)
 
 
-def plain(made: FittedTable, most: int) -> tuple[list[str], list[str]]:
-    lines, left_out = made.lines(most)
+def plain(made: Table, most: int) -> tuple[list[str], list[str]]:
+    lines, left_out = fit_table(made, most)
     return [line.plain for line in lines], left_out
 
 
@@ -105,18 +106,36 @@ def test_nothing_is_ever_cut(names: list[str], columns: int, most: int, folded: 
 
 
 def test_colours_do_not_move_columns() -> None:
-    made = FittedTable(Column("a", "left"), Column("b"))
-    made.add("x", Text("-5.0 %", style="red"), style="dim")
-    lines, _ = made.lines(80)
+    heads = (Column("a", "left"), Column("b"))
+    lines, _ = fit_table(Table.new(heads, [quiet(["x", Cell("-5.0 %", kind="bad")])]), 80)
     assert lines[1].plain == "x  -5.0 %"
     with pytest.raises(ValueError, match="1 cells for 2 columns"):
-        made.add("x")
+        Table.new(heads, [["x"]])
+
+
+def test_a_cell_that_spans_rows_is_shown_once_and_notes_follow() -> None:
+    heads = (Column("scheme", "left"), Column("flow"), Column("rate", unit="Mbit/s"))
+    made = Table.new(
+        heads,
+        [[Cell("reno", span=2), "1", Cell("4.5", small="4.4 to 4.6")], ["2", Cell("N/A", marks=("a",))]],
+        [Note("a", "no packet arrived")],
+    )
+    lines, _ = plain(made, 80)
+    assert [line.split() for line in lines[2:]] == [
+        ["reno", "1", "4.5", "(4.4", "to", "4.6)"],
+        ["2", "N/A", "(a)"],
+    ]
+    out = io.StringIO()
+    print_table(Console(file=out, width=200), made)
+    assert out.getvalue().endswith("\n(a) no packet arrived\n")
+    with pytest.raises(ValueError, match="2 cells for 3 columns"):
+        Table.new(heads, [["reno", "1"]])
 
 
 def test_printing_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     out = io.StringIO()
-    table(["reno"]).print(Console(file=out, width=200), "look elsewhere")
+    print_table(Console(file=out, width=200), table(["reno"]), "look elsewhere")
     assert out.getvalue().endswith("No room for head 3 [ms], head 4 [ms]:\nlook elsewhere.\n")
 
 

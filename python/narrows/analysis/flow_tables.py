@@ -17,7 +17,8 @@ from narrows.analysis.tables import (
     name_columns,
     rows_by_label,
 )
-from narrows.analysis.terminal import Column, FittedTable
+from narrows.blocks.model import Column, Table
+from narrows.blocks.terminal import print_table
 from narrows.campaign import own_metrics
 from narrows.documents.resolved import Resolved
 from narrows.documents.results import LinkSummary, Results, SummaryLine
@@ -67,17 +68,18 @@ def _print_lines(
     and more columns with their cells.
     """
 
-    def make(spreads: int) -> FittedTable:
-        made = FittedTable(
-            *heads, *(column_of(metric) for metric in metrics), *(column for column, _ in more)
-        )
+    def make(spreads: int) -> Table:
         lines = [line for _, line in rows]
         columns = [beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
-        for (first, _), *values in zip(rows, *columns, *(cells for _, cells in more), strict=True):
-            made.add(*first, *values)
-        return made
+        return Table.new(
+            (*heads, *map(column_of, metrics), *(column for column, _ in more)),
+            (
+                (*first, *values)
+                for (first, _), *values in zip(rows, *columns, *(cells for _, cells in more), strict=True)
+            ),
+        )
 
-    fit_spread(console, len(metrics), make)[0].print(console)
+    print_table(console, fit_spread(console, len(metrics), make)[0])
 
 
 def print_flows(console: Console, results: Results, scenarios: Sequence[Resolved] = ()) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 from narrows.analysis.metrics import (
     ENDS,
@@ -20,8 +19,9 @@ from narrows.analysis.metrics import (
     unit_of,
 )
 from narrows.analysis.row_names import RowNames
-from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
+from narrows.blocks.model import Cell, Column, Table, quiet
+from narrows.blocks.terminal import fit_table, print_table, print_text, width
 from narrows.campaign import own_metrics
 from narrows.campaign.conditions import Row, rows_of
 from narrows.campaign.store import CampaignFolder
@@ -43,7 +43,7 @@ _STATUS, _STATUS_RANK = "status", 9
 FEW_ROWS = 4
 #: With more cells than this, only cells that are not ok are listed.
 FEW_CELLS = 12
-_VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
+_VERDICT_KINDS = {"ok": "good", "degraded": "warn"}
 
 Campaign = tuple[Path, Results]
 Metrics = Sequence[Metric]
@@ -51,9 +51,8 @@ Metrics = Sequence[Metric]
 
 def column_of(metric: Metric) -> Column:
     """The column of a metric: its short head above the unit."""
-    unit = unit_of(metric)
-    head = f"{head_of(metric)}\n{unit}" if unit else head_of(metric)
-    return Column(head, rank=_RANKS.get(metric.name, 1 if metric.name != "throughput_bps" else 0))
+    rank = _RANKS.get(metric.name, 1 if metric.name != "throughput_bps" else 0)
+    return Column(head_of(metric), rank=rank, unit=unit_of(metric))
 
 
 def _spread(summary: Statistics | None, metric: Metric) -> str:
@@ -154,7 +153,7 @@ def print_summary(
         len(metrics),
         lambda spreads: _table(campaigns, names, called, schemes, statuses, metrics, spreads),
     )
-    marked = _STATUS not in made.print(console)
+    marked = _STATUS not in print_table(console, made)
     notes = [
         (scheme, note)
         for scheme in schemes
@@ -170,22 +169,20 @@ def print_summary(
                 (scheme, note if all(note in other for other in result) else f" ({name}){note}")
                 for note in mine
             ]
-    room = width(console.file)
     for line in [
         *_reading(campaigns, metrics, spreads),
         *_group(notes, len(schemes)),
         *(_marks(statuses) if marked else []),
     ]:
-        for number, text in enumerate(fold(line, room - 2)):
-            console.print("  " * bool(number) + text, soft_wrap=True)
+        print_text(console, line)
 
 
-def fit_spread(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
+def fit_spread(console: Console, most: int, make: Callable[[int], Table]) -> tuple[Table, int]:
     """The table with the spread beside as many metrics as fit without omitting a column, and their number."""
     room = width(console.file)
     for spreads in range(most, 0, -1):
         made = make(spreads)
-        if not made.lines(room)[1]:
+        if not fit_table(made, room)[1]:
             return made, spreads
     return make(0), 0
 
@@ -198,15 +195,16 @@ def _table(
     statuses: Mapping[str, Sequence[Status]],
     metrics: Metrics,
     spreads: int,
-) -> FittedTable:
+) -> Table:
     several = len(campaigns) > 1
-    made = FittedTable(
+    heads = [
         *name_columns(called),
         *([Column("campaign", "left")] if several else []),
         Column("runs", "left"),
         *(column_of(metric) for metric in metrics),
         Column(_STATUS, "left", rank=_STATUS_RANK),
-    )
+    ]
+    rows: list[Sequence[str | Cell]] = []
     # Schemes that are skipped in all campaigns have no row: a note gives the reason.
     shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
     lines = [_line(results, scheme) for scheme in shown for _, results in campaigns]
@@ -217,23 +215,23 @@ def _table(
         status = weakest(statuses[scheme])
         for number, (name, (_, results)) in enumerate(zip(names, campaigns, strict=True)):
             line = _line(results, scheme)
-            made.add(
+            row: list[str | Cell] = [
                 *name_cells(called, "" if number else scheme),
                 *([name] if several else []),
                 _runs(results, scheme, line),
                 *next(values),
                 status.mark if status and not number else "",
-                style="" if line else "dim",
-            )
+            ]
+            rows.append(row if line else quiet(row))
             if number and line and base:
                 changes = [_change(base, line, metric) for metric in metrics]
-                made.add(*name_cells(called, ""), "  difference", "", *changes, "", style="dim")
-    return made
+                rows.append(quiet([*name_cells(called, ""), "  difference", "", *changes, ""]))
+    return Table.new(heads, rows)
 
 
 def name_columns(called: RowNames) -> list[Column]:
     """The columns that identify a row."""
-    return [Column("scheme", "left"), *(Column(name, "left") for name in called.heads)]
+    return [Column("scheme", "left", names=True), *(Column(name, "left") for name in called.heads)]
 
 
 def name_cells(called: RowNames, label: str) -> list[str]:
@@ -244,8 +242,7 @@ def name_cells(called: RowNames, label: str) -> list[str]:
 def _print_shared(console: Console, called: RowNames) -> None:
     """Prints the values that all rows share, once above their table."""
     if called.sentence:
-        for text in fold(called.sentence, width(console.file)):
-            console.print(text, soft_wrap=True)
+        print_text(console, called.sentence, indent="")
 
 
 def _change(base: SummaryLine, line: SummaryLine, metric: Metric) -> str:
@@ -322,17 +319,17 @@ def _line(results: Results, scheme: str) -> SummaryLine | None:
     return next((line for line in results.summary if line.scheme == scheme and line.flow == "all"), None)
 
 
-def _runs(results: Results, scheme: str, line: SummaryLine | None) -> Text:
+def _runs(results: Results, scheme: str, line: SummaryLine | None) -> Cell:
     """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`."""
     if line is None:
         # A scheme that this campaign did not request was not skipped.
         skipped = any(item.scheme == scheme for item in results.skipped)
-        return Text("skipped" if skipped else "-")
+        return Cell("skipped" if skipped else "-")
     degraded = {row.run for row in results.rows if row.scheme == scheme and row.verdict == "degraded"}
     words = runs_in_words(line.started, line.finished, line.valid, len(degraded))
     if line.valid < line.started:
-        return Text(words, style="red")
-    return Text(words, style="yellow" if degraded else "")
+        return Cell(words, kind="bad")
+    return Cell(words, kind="warn" if degraded else "")
 
 
 def _notes(results: Results, scheme: str, metrics: Metrics) -> list[str]:
@@ -379,10 +376,11 @@ def print_cells(console: Console, cells: Sequence[CellEntry], few: int = FEW_CEL
         )
         console.print(head, soft_wrap=True)
         rows = bad
-    made = FittedTable(Column("cell", "left"), Column("verdict", "left"), Column("why", "left", folded=True))
-    for cell, verdict, why in rows:
-        made.add(cell.id, Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
-    made.print(console)
+    heads = (Column("cell", "left"), Column("verdict", "left"), Column("why", "left", folded=True))
+    shown = (
+        (cell.id, Cell(verdict, kind=_VERDICT_KINDS.get(verdict, "bad")), why) for cell, verdict, why in rows
+    )
+    print_table(console, Table.new(heads, shown))
 
 
 def _explain(cell: CellEntry) -> tuple[str, str]:

@@ -115,11 +115,10 @@ def _verify(pair: tuple[Path, CellEntry | None]) -> CheckedCell:
 
 
 def _print(outcome: list[CheckedCell], whole: list[CheckedCampaign]) -> None:
-    from rich.text import Text
-
     from narrows.analysis.checks import count_in_words
     from narrows.analysis.tables import print_cells
-    from narrows.analysis.terminal import Column, FittedTable, fold, width
+    from narrows.blocks.model import Cell, Column, Table
+    from narrows.blocks.terminal import print_table, print_text
     from narrows.console import stdout_console
     from narrows.documents.campaign import FINISHED, CellEntry
     from narrows.documents.run import FAILS, SKIPPED
@@ -129,10 +128,9 @@ def _print(outcome: list[CheckedCell], whole: list[CheckedCampaign]) -> None:
     checks += [(cell.cell, check) for cell in outcome for check in cell.checks]
     failed = [(Path(path).name, check) for path, check in checks if check.outcome == FAILS]
     if failed:
-        made = FittedTable(Column("of", "left"), Column("check", "left"), Column("why", "left", folded=True))
-        for cell, check in failed:
-            made.add(cell, Text(check.title, style="red"), check.detail)
-        made.print(console)
+        heads = (Column("of", "left"), Column("check", "left"), Column("why", "left", folded=True))
+        rows = ((cell, Cell(check.title, kind="bad"), check.detail) for cell, check in failed)
+        print_table(console, Table.new(heads, rows))
         console.print()
     # A reason that applies to every record is stated once.
     why: dict[tuple[str, str], int] = {}
@@ -150,8 +148,7 @@ def _print(outcome: list[CheckedCell], whole: list[CheckedCampaign]) -> None:
         records += f" and {f'{whose} campaign' if len(whole) == 1 else f'{len(whole)} campaigns'}"
     lines.append(f"checks on {records}: {count_in_words(check for _, check in checks)}")
     for line in lines:
-        for number, text in enumerate(fold(line, width(console.file) - 2)):
-            console.print("  " * bool(number) + text, soft_wrap=True)
+        print_text(console, line)
     if failed:
         console.print("The verdicts that the records hold:", soft_wrap=True)
     print_cells(

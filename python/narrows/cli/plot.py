@@ -186,7 +186,7 @@ def _list(as_json: bool) -> None:
         return
     from textwrap import fill
 
-    from narrows.analysis.terminal import width as columns
+    from narrows.blocks.terminal import width as columns
 
     width = columns()
     for figure_kind in figures:

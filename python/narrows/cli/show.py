@@ -98,7 +98,7 @@ def show(
         print_sharing,
     )
     from narrows.analysis.tables import print_cells, print_summary
-    from narrows.analysis.terminal import fold, width
+    from narrows.blocks.terminal import print_text
     from narrows.cli.common import print_expectations
     from narrows.scenario.measure import part_in_words
 
@@ -107,8 +107,7 @@ def show(
     for folder, scenario in zip(opened, scenarios, strict=True):
         asked.setdefault(f"{folder.header.name}: {scenario.question}", []).append(folder.header.where)
     for line, places in asked.items():
-        for text in fold(f"{line} ({', '.join(dict.fromkeys(places))})", width(console.file)):
-            console.print(text, soft_wrap=True)
+        print_text(console, f"{line} ({', '.join(dict.fromkeys(places))})", indent="")
     for words in dict.fromkeys(part_in_words(scenario.measure) for scenario in scenarios):
         if words:
             console.print(words, soft_wrap=True)
@@ -255,7 +254,8 @@ def _print_clock(console: Console, clock: Clock) -> None:
 
 def _print_metrics(console: Console, measured: Measured) -> None:
     from narrows.analysis.metrics import show_number
-    from narrows.analysis.terminal import Column, FittedTable, width
+    from narrows.blocks.model import Column, Table
+    from narrows.blocks.terminal import fit_table, print_table, width
     from narrows.campaign.own_metrics import list_registered
     from narrows.campaign.results import metric_list
 
@@ -269,22 +269,25 @@ def _print_metrics(console: Console, measured: Measured) -> None:
         if any(values.get(metric.name) is not None for _, values in columns)
     ]
 
-    def made(some: list[tuple[str, dict[str, float | None]]]) -> FittedTable:
-        table = FittedTable(
-            Column("metric", "left"), *(Column(head) for head, _ in some), Column("unit", "left")
+    def made(some: list[tuple[str, dict[str, float | None]]]) -> Table:
+        heads = (Column("metric", "left"), *(Column(head) for head, _ in some), Column("unit", "left"))
+        rows = (
+            (
+                metric.label,
+                *(show_number(values.get(metric.name), metric) for _, values in some),
+                metric.show_unit,
+            )
+            for metric in metrics
         )
-        for metric in metrics:
-            shown = (show_number(values.get(metric.name), metric) for _, values in some)
-            table.add(metric.label, *shown, metric.show_unit)
-        return table
+        return Table.new(heads, rows)
 
     # As many flows and links as fit side by side, the others below.
     room = width(console.file)
     while columns:
         count = len(columns)
-        while count > 1 and max(len(line.plain) for line in made(columns[:count]).lines(room)[0]) > room:
+        while count > 1 and max(len(line.plain) for line in fit_table(made(columns[:count]), room)[0]) > room:
             count -= 1
-        made(columns[:count]).print(console)
+        print_table(console, made(columns[:count]))
         columns = columns[count:]
         if columns:
             console.print()

@@ -8,6 +8,7 @@ from typing import Any
 
 from narrows import __version__
 from narrows.analysis.metrics import four_digits, head_of
+from narrows.blocks import html
 from narrows.comparison import margins, words
 from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
@@ -29,7 +30,7 @@ def page(document: Comparison) -> str:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     templates = files("narrows.comparison").joinpath("templates")
     template = environment.from_string(templates.joinpath("compare.html.j2").read_text(encoding="utf-8"))
-    style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    style = html.asset("page.css")
     own = templates.joinpath("compare.css").read_text(encoding="utf-8")
     made: str = template.render(
         version=__version__,

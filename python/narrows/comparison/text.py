@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from narrows.analysis.metrics import head_of, unit_of
-from narrows.analysis.terminal import Column, FittedTable, fold, no_room, width
+from narrows.blocks.model import Cell, Column, Table
+from narrows.blocks.terminal import fit_table, fold, no_room, print_table, width
 from narrows.comparison import margins, rows, words
 from narrows.comparison.equivalence import UNDECIDED
 from narrows.comparison.findings import BETTER, WORSE
@@ -18,7 +18,7 @@ from narrows.documents.results import Metric, Quantity
 if TYPE_CHECKING:
     from rich.console import Console
 
-_STYLES = {WORSE: "red", BETTER: "green"}
+_STYLES = {WORSE: "bad", BETTER: "good"}
 #: Columns that are omitted first when space is short: among equal ranks those further to the right.
 _RANKS = {"utilization_ratio": 3, "queueing_delay_p95_ns": 2}
 #: If more comparisons than this have a margin, only decided ones are printed.
@@ -112,7 +112,7 @@ def _print_claims(console: Console, document: Comparison) -> None:
     console.print()
     first, second = _heads(document)
     _, names = rows.conditions(document)
-    table = FittedTable(
+    heads = (
         Column(_name_head(document), "left"),
         *(Column(name, "left") for name in names),
         Column("metric", "left"),
@@ -122,19 +122,22 @@ def _print_claims(console: Console, document: Comparison) -> None:
         Column("95 % interval", rank=1),
         Column("", "left"),
     )
+    rows_of: list[list[str | Cell]] = []
     for row, metric, finding in pairs:
         unit = unit_of(metric)
-        table.add(
-            rows.brief_name(row, document),
-            *rows.values_of(row, names),
-            head_of(metric) + (f" [{unit}]" if unit else ""),
-            words.value(finding.base, metric),
-            words.value(finding.other, metric),
-            words.difference(finding, metric),
-            words.interval(finding, metric),
-            Text(words.verdict(finding), style=_STYLES.get(finding.outcome, "")),
+        rows_of.append(
+            [
+                rows.brief_name(row, document),
+                *rows.values_of(row, names),
+                head_of(metric) + (f" [{unit}]" if unit else ""),
+                words.value(finding.base, metric),
+                words.value(finding.other, metric),
+                words.difference(finding, metric),
+                words.interval(finding, metric),
+                Cell(words.verdict(finding), kind=_STYLES.get(finding.outcome, "")),
+            ]
         )
-    table.print(console, _HOW)
+    print_table(console, Table.new(heads, rows_of), _HOW)
 
 
 def _print_margins(console: Console, document: Comparison) -> None:
@@ -144,7 +147,7 @@ def _print_margins(console: Console, document: Comparison) -> None:
     console.print()
     console.print(margins.headline(document), soft_wrap=True, style="bold")
     _, names = rows.conditions(document)
-    table = FittedTable(
+    heads = (
         Column(_name_head(document), "left"),
         *(Column(name, "left") for name in names),
         Column("metric", "left"),
@@ -153,18 +156,21 @@ def _print_margins(console: Console, document: Comparison) -> None:
         Column("95 % interval", rank=2),
         Column("", "left", folded=True),
     )
+    rows_of: list[list[str | Cell]] = []
     for row, metric, finding, margin in shown:
-        table.add(
-            rows.brief_name(row, document),
-            *rows.values_of(row, names),
-            head_of(metric),
-            margins.amount(margin, metric),
-            words.difference(margins.as_told(finding), metric),
-            words.interval(margins.as_told(finding), metric),
-            margins.verdict(margin),
+        rows_of.append(
+            [
+                rows.brief_name(row, document),
+                *rows.values_of(row, names),
+                head_of(metric),
+                margins.amount(margin, metric),
+                words.difference(margins.as_told(finding), metric),
+                words.interval(margins.as_told(finding), metric),
+                margins.verdict(margin),
+            ]
         )
     if shown:
-        table.print(console, _HOW)
+        print_table(console, Table.new(heads, rows_of), _HOW)
     if len(shown) < len(pairs):
         console.print(f"{len(pairs) - len(shown)} that are undecided are in --json.", soft_wrap=True)
 
@@ -179,7 +185,7 @@ def _print_differences(console: Console, document: Comparison) -> None:
     against = document.kind == "schemes"
     first, second = _heads(document)
     _, names = rows.conditions(document)
-    table = FittedTable(
+    heads = (
         Column(_name_head(document), "left"),
         *(Column(name, "left") for name in names),
         *([Column("in", "left")] if several else []),
@@ -187,9 +193,10 @@ def _print_differences(console: Console, document: Comparison) -> None:
         Column("runs" if against else f"runs\n{second}", "left"),
         *(Column(head_of(metric), rank=_rank(document, metric)) for metric in document.metrics),
     )
+    rows_of: list[list[str | Cell]] = []
     alone = replace(document, sides=[])
     for row in document.rows:
-        cells: list[str | Text] = [
+        cells: list[str | Cell] = [
             rows.brief_name(row, alone),
             *rows.values_of(row, names),
         ]
@@ -200,9 +207,9 @@ def _print_differences(console: Console, document: Comparison) -> None:
         cells.append(words.runs_of(row.other))
         for metric in document.metrics:
             finding = row.metrics[metric.name]
-            cells.append(Text(words.show_marked(finding, metric), style=_STYLES.get(finding.outcome, "")))
-        table.add(*cells)
-    table.print(console, _HOW)
+            cells.append(Cell(words.show_marked(finding, metric), kind=_STYLES.get(finding.outcome, "")))
+        rows_of.append([*cells])
+    print_table(console, Table.new(heads, rows_of), _HOW)
     used = {finding.outcome for row in document.rows for finding in row.metrics.values()}
     legend = [f"{mark} {word}" for word, mark in words.MARKS.items() if word in used]
     legend += ["= identical"] if "identical" in used else []
@@ -228,7 +235,7 @@ def _print_ranks(console: Console, document: Comparison) -> None:
         if title := rows.heading(frontier.conditions, names):
             console.print(title, soft_wrap=True, style="bold")
         table = _rank_table(document, frontier)
-        lines, missing = table.lines(width(console.file))
+        lines, missing = fit_table(table, width(console.file))
         left_out |= dict.fromkeys(missing)
         for line in lines:
             console.print(line, soft_wrap=True)
@@ -246,10 +253,10 @@ def _print_ranks(console: Console, document: Comparison) -> None:
             console.print(part, soft_wrap=True, style="dim")
 
 
-def _rank_table(document: Comparison, frontier: Frontier) -> FittedTable:
+def _rank_table(document: Comparison, frontier: Frontier) -> Table:
     ranks = [rank for rank in document.ranks or [] if rank.values == frontier.values]
     metrics = {metric.name: metric for metric in document.metrics}
-    table = FittedTable(
+    heads = (
         Column("scheme", "left"),
         Column("runs", "left"),
         *(
@@ -258,9 +265,10 @@ def _rank_table(document: Comparison, frontier: Frontier) -> FittedTable:
         ),
         Column("on the\nfrontier", "left", rank=1),
     )
+    rows_of: list[list[str | Cell]] = []
     counts = words.samples(document)
     for entry in frontier.schemes:
-        cells: list[str | Text] = [
+        cells: list[str | Cell] = [
             words.without_values(entry.scheme, frontier.values),
             words.runs_of(counts[entry.scheme]),
         ]
@@ -268,8 +276,8 @@ def _rank_table(document: Comparison, frontier: Frontier) -> FittedTable:
             mine = words.entry_of(rank, entry.scheme)
             shown = words.value(mine.summary, metrics[rank.metric])
             cells.append(f"{shown} ({words.rank(mine)})" if mine.first else shown)
-        table.add(*cells, words.on_frontier(entry))
-    return table
+        rows_of.append([*cells, words.on_frontier(entry)])
+    return Table.new(heads, rows_of)
 
 
 def _with_unit(metric: Metric) -> str:

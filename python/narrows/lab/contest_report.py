@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from narrows import __version__
 from narrows.analysis.metrics import four_digits
+from narrows.blocks import html
 from narrows.campaign.json_files import write_atomically
 from narrows.csv_text import Rows
 from narrows.documents.data import to_data
@@ -63,9 +64,10 @@ def csv_text(shown: Contest) -> str:
 
 def print_ranking(console: Console, shown: Contest) -> None:
     """Prints the ranking as a table, with the problems below it."""
-    from narrows.analysis.terminal import Column, FittedTable
+    from narrows.blocks.model import Column, Table
+    from narrows.blocks.terminal import print_table
 
-    table = FittedTable(
+    heads = (
         Column("place", "left"),
         Column("submission", "left"),
         Column("mean\nrank"),
@@ -73,11 +75,12 @@ def print_ranking(console: Console, shown: Contest) -> None:
         Column("paths\nfailed"),
         *(Column(f"{name}\npower", rank=1) for name in shown.shown_paths),
     )
+    rows = []
     for place in shown.ranking:
         values = ["-" if value is None else four_digits(value) for value in place.powers]
         counts = (f"{place.score:.2f}", str(place.won), str(place.failed))
-        table.add(place_text(place), place.name, *counts, *values)
-    table.print(console)
+        rows.append((place_text(place), place.name, *counts, *values))
+    print_table(console, Table.new(heads, rows))
     for line in remarks(shown):
         console.print(line, soft_wrap=True, markup=False)
 
@@ -107,7 +110,7 @@ def page(shown: Contest) -> str:
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = files("narrows.lab").joinpath("templates", "contest.html.j2").read_text(encoding="utf-8")
-    style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    style = html.asset("page.css")
     about, *problems = remarks(shown)
     rows = [
         _Row(

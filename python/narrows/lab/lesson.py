@@ -44,7 +44,7 @@ def write_answers(lab: Lab, folder: Path) -> Path | None:
     """Writes the questions of a lesson as a file to fill in; returns None if the file exists, whatever its
     content.
     """
-    from narrows.analysis.terminal import fold
+    from narrows.blocks.terminal import fold
     from narrows.campaign.json_files import write_atomically
 
     file = folder / FILE

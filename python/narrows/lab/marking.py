@@ -218,32 +218,34 @@ def _from_runs(right: Answer, report: LabReport) -> str | None:
 
 def print_marks(console: Console, marks: Marks) -> None:
     """Prints one student answer by answer, several students as a table."""
-    from narrows.analysis.terminal import Column, FittedTable
+    from narrows.blocks.model import Column, Table
+    from narrows.blocks.terminal import print_table, print_text
 
     students = marks.students
     if len(students) == 1 and not marks.problems:
         _print_student(console, students[0])
         return
-    table = FittedTable(
+    heads = (
         Column("student", "left"),
         Column("lesson", "left", rank=1),
         Column("points"),
         Column("of"),
         Column("not right", "left", folded=True),
     )
+    rows = []
     for student in sorted(students, key=lambda student: -student.points):
         wrong = ", ".join(mark.question for mark in student.answers if mark.outcome != RIGHT)
         note = wrong if student.state == MARKED else student.state
         points = "–" if student.state in (NOT_RUN, UNREADABLE) else f"{student.points:g}"
         total = "–" if student.most is None else f"{student.most:g}"
-        table.add(student.name, student.lab or "", points, total, note)
-    table.print(console)
+        rows.append((student.name, student.lab or "", points, total, note))
+    print_table(console, Table.new(heads, rows))
     for problem in marks.problems:
-        console.print(problem.problem, soft_wrap=True, markup=False)
+        print_text(console, problem.problem)
 
 
 def _print_student(console: Console, student: Student) -> None:
-    from narrows.analysis.terminal import fold, width
+    from narrows.blocks.terminal import print_text
 
     texts = [f"expected: {task}: {text}" for task, text in student.predictions.items()]
     for mark in student.answers:
@@ -255,7 +257,6 @@ def _print_student(console: Console, student: Student) -> None:
             text += f"; {mark.why}"
         texts.append(f"{text}. {mark.explain}".rstrip())
     for text in texts:
-        for line in fold(text, width(console.file)):
-            console.print(line, soft_wrap=True, markup=False)
+        print_text(console, text)
     points = plural(int(student.most or 0), "point")
     console.print(f"{student.name}: {student.points:g} of {points}", style="bold")

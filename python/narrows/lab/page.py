@@ -9,6 +9,7 @@ from pathlib import Path
 
 from narrows import __version__
 from narrows.analysis.metrics import unit_of
+from narrows.blocks import html
 from narrows.documents.laboratory import (
     ARTEFACT,
     Accuracy,
@@ -97,7 +98,7 @@ def page(report: LabReport, folder: Path) -> str:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     templates = files("narrows.lab").joinpath("templates")
     template = environment.from_string(templates.joinpath("lab.html.j2").read_text(encoding="utf-8"))
-    style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    style = html.asset("page.css")
     own = templates.joinpath("lab.css").read_text(encoding="utf-8")
     figures = [_figure(figure, folder) for figure in report.figures]
     return lock(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from narrows.analysis.metrics import four_digits, show_number, unit_of
-from narrows.analysis.terminal import Column, FittedTable, fold, width
+from narrows.blocks.model import Cell, Column, Table
+from narrows.blocks.terminal import fold, print_table, width
 from narrows.documents.laboratory import Accuracy, LabCell, LabColumn, LabExperiment, LabReport
 from narrows.documents.results import Quantity
 from narrows.lab.answer import limit_text, number
@@ -23,7 +24,7 @@ def print_report(console: Console, report: LabReport, cells: bool) -> None:
     columns = report.columns
     if report.has_published:
         _head(console, "Ours and theirs")
-        _summary(columns).print(console)
+        print_table(console, _summary(columns))
     if cells or sum(len(column.cells) for column in columns) <= _FEW:
         for column in columns:
             _print_cells(console, column)
@@ -54,17 +55,18 @@ def print_task(console: Console, report: LabReport, task: Task) -> None:
     columns = [(column, cells) for column, cells in columns if any(pair in cells for pair in rows)]
     if columns:
         console.print()
-        heads = [
+        values_of = [
             Column("\n".join(_head_lines(column)), rank=rank) for rank, (column, _) in enumerate(columns)
         ]
-        table = FittedTable(Column("scheme", "left"), Column("condition", "left"), *heads)
+        heads = (Column("scheme", "left"), Column("condition", "left"), *values_of)
+        rows_of: list[list[str | Cell]] = []
         for pair in rows:
             values = [
                 value_of(cells[pair].ours, column.metric) if pair in cells else ""
                 for column, cells in columns
             ]
-            table.add(*pair, *values)
-        table.print(console)
+            rows_of.append([*pair, *values])
+        print_table(console, Table.new(heads, rows_of))
     for figure in report.figures:
         if figure.task == task.name:
             console.print()
@@ -105,8 +107,8 @@ def facts(experiment: LabExperiment) -> str:
     return f"{four_digits(experiment.seconds)} s, {plural(experiment.runs, 'run')} each: {verdicts}{own}"
 
 
-def _summary(columns: list[LabColumn]) -> FittedTable:
-    table = FittedTable(
+def _summary(columns: list[LabColumn]) -> Table:
+    heads = (
         Column("column", "left"),
         Column("values"),
         Column("mean\nerror"),
@@ -116,9 +118,10 @@ def _summary(columns: list[LabColumn]) -> FittedTable:
         Column("pairs in the\nsame order"),
         Column("not\ncompared", rank=1),
     )
+    rows_of: list[list[str | Cell]] = []
     for column in columns:
-        table.add(*summary_row(column))
-    return table
+        rows_of.append([*summary_row(column)])
+    return Table.new(heads, rows_of)
 
 
 def summary_row(column: LabColumn) -> list[str]:
@@ -151,7 +154,7 @@ def _print_cells(console: Console, column: LabColumn) -> None:
     _print(console, column.definition, "dim")
     several = len({cell.experiment for cell in column.cells}) > 1
     published = any(cell.theirs is not None for cell in column.cells)
-    table = FittedTable(
+    heads = (
         Column("condition", "left"),
         Column("scheme", "left"),
         *([Column("published")] if published else []),
@@ -160,13 +163,15 @@ def _print_cells(console: Console, column: LabColumn) -> None:
         *([Column("error")] if published else []),
         Column("", "left", folded=True),
     )
+    rows_of: list[list[str | Cell]] = []
     for cell in column.cells:
         case = f"{cell.experiment}: {cell.case}" if several and cell.case != cell.experiment else cell.case
         theirs = [value_of(cell.theirs, column.metric)] if published else []
         error = [error_of(cell, column.metric)] if published else []
         ours = value_of(cell.ours, column.metric)
-        table.add(case, cell.scheme, *theirs, ours, runs_of(cell, column.metric), *error, note_of(cell))
-    table.print(console)
+        rows_of.append([case, cell.scheme, *theirs, ours, runs_of(cell, column.metric), *error])
+        rows_of[-1].append(note_of(cell))
+    print_table(console, Table.new(heads, rows_of))
 
 
 def value_of(value: float | None, metric: Quantity) -> str:
@@ -207,11 +212,16 @@ def _print_relations(console: Console, report: LabReport) -> None:
     if not report.relations:
         return
     _head(console, "Statements of the original")
-    table = FittedTable(Column("statement", "left"), Column("there", "left"), Column("here", "left"))
+    heads = (
+        Column("statement", "left"),
+        Column("there", "left"),
+        Column("here", "left"),
+    )
+    rows_of: list[list[str | Cell]] = []
     for relation in report.relations:
         there, here = " and ".join(relation.values.theirs), " and ".join(relation.values.ours)
-        table.add(relation.says, f"{relation.published} ({there})", f"{relation.here} ({here})")
-    table.print(console)
+        rows_of.append([relation.says, f"{relation.published} ({there})", f"{relation.here} ({here})"])
+    print_table(console, Table.new(heads, rows_of))
     for relation in report.relations:
         if relation.published != relation.here and relation.records:
             records = " ".join(f"{report.folder}/{record}" for record in relation.records[:2])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows import policy
+from narrows.blocks import html
 from narrows.report import drawing, style, tables
 from narrows.report.content import Report, ReportFigure
 from narrows.report.data import Campaign, Run
@@ -43,7 +44,7 @@ def style_sheet() -> str:
         f" :root[data-theme='dark'] {{ {dark} }}"
     )
     uplot = asset("assets", "uplot", "uPlot.min.css")
-    return f":root {{ {light} }}\n@media screen {{ {chosen} }}\n{uplot}\n{asset('templates', 'report.css')}"
+    return f":root {{ {light} }}\n@media screen {{ {chosen} }}\n{uplot}\n{html.asset('page.css')}"
 
 
 def marks_of(campaign: Campaign) -> dict[str, dict[str, str]]:
