@@ -15,3 +15,8 @@ def canonical_json(content: Any) -> str:
 def content_hash(content: Any) -> str:
     """The first 12 hexadecimal digits of the SHA-256 of the canonical JSON."""
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
+
+
+def file_sha256(content: bytes) -> str:
+    """The SHA-256 of the content of a file."""
+    return hashlib.sha256(content).hexdigest()

@@ -223,6 +223,7 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
         "plot": ("plot",),
         "compare": ("compare",),
         "query": ("query",),
+        "cite": ("cite",),
         "ls": ("ls", "note", "tag", "merge"),
         "site": ("site",),
         "check": ("check",),

@@ -19,6 +19,7 @@ from narrows.documents import (
     laboratory,
     listing,
     notes,
+    publications,
     results,
     run,
     site,
@@ -55,6 +56,7 @@ FORMATS = {
     "sweep": Format(sweep.FORMAT, "`sweep.json`", sweep.Sweep),
     "site": Format(site.FORMAT, "`site.json`", site.Site),
     "list": Format(listing.FORMAT, "`narrows ls --json`", listing.Listing),
+    "cite": Format(publications.FORMAT, "`narrows cite --json`", publications.Citation),
     "check": Format(run.CHECK_FORMAT, "`narrows check DIR --json`", run.CheckReport),
     "doctor": Format(doctor.FORMAT, "`narrows doctor --json`", doctor.Doctor),
 }
