@@ -34,7 +34,10 @@ name: cited
 question: What is there to cite?
 where: simulate
 path:
-  forward: [{rate: {trace: cellular-walk.csv}, queue: {codel: {}}}, {delay: 20 ms}, {gilbert: {p: 1 %, r: 50 %}}]
+  forward:
+    - {rate: {trace: cellular-walk.csv}, queue: {codel: {}}}
+    - {delay: 20 ms}
+    - {gilbert: {p: 1 %, r: 50 %}}
 schemes: [cubic, {remy: tao}]
 background: [{scheme: reno, traffic: {web: 1 Mbit/s}}]
 duration: 1 s
@@ -159,6 +162,9 @@ def test_laboratories_are_cited_by_their_campaigns(tmp_path: Path) -> None:
     (tmp_path / "lab" / "lab.json").write_text(json.dumps(note))
     assert "% laboratory ncsu: ha2006, ha2008" in run(str(tmp_path / "lab"))
     assert run(str(tmp_path / "lab")) == run(str(tmp_path / "lab" / "fairness"))
+    (tmp_path / "lab" / "lab.json").write_text(json.dumps({**note, "lab": 3}))
+    result = CliRunner().invoke(app, ["cite", str(tmp_path / "lab")])
+    assert isinstance(result.exception, DataError) and "lab.json: is damaged" in str(result.exception)
 
 
 def test_names_are_cited_whatever_they_name() -> None:

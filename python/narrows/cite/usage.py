@@ -23,7 +23,7 @@ from narrows.cite.bibliography import (
 )
 from narrows.cite.bibtex import write_entries
 from narrows.documents.components import Component
-from narrows.documents.data import from_data
+from narrows.documents.data import DamagedError, from_data
 from narrows.documents.publications import Citation, CitedEntry, LaboratoryNote, NamedFile, Publication
 from narrows.documents.resolved import BULK, Network, Resolved
 from narrows.errors import DataError
@@ -116,7 +116,11 @@ def _laboratory(folder: Path) -> Iterator[CitedEntry]:
     """The laboratory of which a campaign is an experiment."""
     note = folder.resolve().parent / NOTE
     if note.is_file():
-        yield cite_component("laboratory", from_data(read_json(note, LAB_RUN), LaboratoryNote).lab)
+        try:
+            name = from_data(read_json(note, LAB_RUN), LaboratoryNote).lab
+        except DamagedError as error:
+            raise DataError(f"{note}: is damaged: {error}") from None
+        yield cite_component("laboratory", name)
 
 
 def list_named(name: str) -> list[CitedEntry]:
