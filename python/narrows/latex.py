@@ -1,4 +1,4 @@
-r"""Text for LaTeX: every character is typeset as it is, by pdfTeX, XeTeX and LuaTeX alike.
+r"""Text for LaTeX: every character appears unchanged with pdfTeX, XeTeX and LuaTeX alike.
 
 Characters that LaTeX interprets are replaced by commands, letters with accents by their base letter and an
 accent, and symbols by commands that need no package. A character without a command is typeset as its code
