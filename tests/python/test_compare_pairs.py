@@ -103,6 +103,22 @@ def test_a_scheme_of_a_matrix_is_the_base_of_the_rows_of_its_own_conditions(tmp_
         assert one["base"]["values"] == one["other"]["values"]
 
 
+def test_rows_of_one_campaign_that_met_other_conditions_are_named(tmp_path: Path) -> None:
+    small = flow("quic", transport={"packet_size": 1430})
+    rows = [
+        {"label": "reno", "flows": [flow("reno")], "values": {}},
+        {"label": "quic", "flows": [small], "values": {}},
+    ]
+    folder = campaign(tmp_path / "a", {"reno": runs(1), "quic": runs(2)}, changes={"schemes": rows})
+    refused = str(run_command(folder, "--against", "reno", "--no-traces").exception)
+    assert refused.startswith(f"{folder}: the rows are not comparable, since they met different conditions: ")
+    assert "flows.0.transport is none for reno and packet_size 1430 for quic" in refused
+    allowed = " ".join(
+        run_command(folder, "--against", "reno", "--across", "flows", "--no-traces").stdout.split()
+    )
+    assert "none for reno, packet_size 1430 for quic" in allowed
+
+
 def test_values_of_a_matrix_stand_in_columns_and_shared_ones_once(tmp_path: Path) -> None:
     folder = matrix(tmp_path / "a")
     for options in ((), ("--markdown",)):

@@ -9,7 +9,7 @@ subject of a comparison, and are only reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -64,9 +64,17 @@ def _difference(
     sides: tuple[str, str],
     schemes: Sequence[str] = (),
     group: str | None = None,
+    rows: tuple[str, str] | None = None,
 ) -> Difference:
     return Difference(
-        kind=kind, what=what, base=base, other=other, sides=sides, schemes=list(schemes), group=group
+        kind=kind,
+        what=what,
+        base=base,
+        other=other,
+        sides=sides,
+        schemes=list(schemes),
+        group=group,
+        rows=rows,
     )
 
 
@@ -80,8 +88,8 @@ def check(sides: Sequence[Side], differences: Sequence[Difference], across: Sequ
     if not barred:
         return
     named = [
-        f"{difference.what} is {shorten(difference.base, 70)} in {difference.sides[0]} and"
-        f" {shorten(difference.other, 70)} in {difference.sides[1]}"
+        f"{difference.what} is {shorten(difference.base, 70)} {difference.places[0]} and"
+        f" {shorten(difference.other, 70)} {difference.places[1]}"
         for difference in barred[:_MOST_NAMED]
     ]
     more = len(barred) - _MOST_NAMED
@@ -90,10 +98,11 @@ def check(sides: Sequence[Side], differences: Sequence[Difference], across: Sequ
     options = " ".join(f"--across {group}" for group in groups)
     paths = {side.name: side.path for side in sides}
     first, second = (paths[name] for name in barred[0].sides)
+    compared = f"{first}: the rows are not comparable, since they"
+    if barred[0].rows is None:
+        compared = f"{first} and {second} are not comparable, since their schemes"
     raise DataError(
-        f"{first} and {second} are not comparable, since their schemes met different conditions:"
-        f" {'; '.join(named)}"
-        f"{rest}; if that is what you compare, say {options}"
+        f"{compared} met different conditions: {'; '.join(named)}{rest}; if that is what you compare, say {options}"
     )
 
 
@@ -163,7 +172,7 @@ def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Diffe
     """The conditions of the rows of the pairings, and their schemes; differences common to several rows are
     stated once.
     """
-    grouped: dict[tuple[str, str, str, str, str | None], list[str]] = {}
+    grouped: dict[Entry, list[Pairing]] = {}
     for pairing in pairings:
         mine, theirs = base.settings_of(pairing.base.scheme), other.settings_of(pairing.other.scheme)
         if not mine.flows or not theirs.flows:
@@ -172,7 +181,7 @@ def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Diffe
             *_conditions(mine, theirs, described=not {base.where, other.where} & {"hosts", "import"}),
             *_schemes(mine, theirs, pairing.base.scheme == pairing.other.scheme),
         ):
-            grouped.setdefault((kind, what, first, second, group), []).append(pairing.title)
+            grouped.setdefault((kind, what, first, second, group), []).append(pairing)
     every = len(pairings)
     return [
         _difference(
@@ -181,10 +190,11 @@ def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Diffe
             first,
             second,
             (base.name, other.name),
-            [] if len(titles) == every else list(dict.fromkeys(titles)),
+            [] if len(own) == every else list(dict.fromkeys(pairing.title for pairing in own)),
             group,
+            (own[0].base.scheme, own[0].other.scheme) if base is other else None,
         )
-        for (kind, what, first, second, group), titles in grouped.items()
+        for (kind, what, first, second, group), own in grouped.items()
     ]
 
 
@@ -321,6 +331,10 @@ def _value(key: str, value: Any) -> str:
                 return show(kind, value)
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_value(name, inner)}" for name, inner in value.items()) or NOTHING
+    if isinstance(value, list):
+        return "; ".join(_value(key, inner) for inner in value) or NOTHING
     return shorten(str(value), 100)
 
 

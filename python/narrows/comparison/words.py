@@ -280,12 +280,10 @@ def set_up(document: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
         for difference in document.differences:
             if difference.kind != kind:
                 continue
-            first, second = difference.sides
-            if first == second:
-                first, second = "one", "the other"
+            first, second = difference.places
             of = f" (of {some(difference.schemes)})" if difference.schemes else ""
             result.setdefault(_KINDS[kind], []).append(
-                (difference.what, f"{difference.base} in {first}, {difference.other} in {second}{of}")
+                (difference.what, f"{difference.base} {first}, {difference.other} {second}{of}")
             )
     return list(result.items())
 

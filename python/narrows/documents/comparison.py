@@ -52,10 +52,19 @@ class Difference(Part, frozen=True, kw_only=True):
     other: str
     #: Letters of the campaigns.
     sides: tuple[str, str]
+    #: Two rows with these values, if they are rows of one campaign.
+    rows: tuple[str, str] | None = None
     #: The schemes concerned; empty for all.
     schemes: list[str]
     #: For a condition, the word for `--across`.
     group: str | None
+
+    @property
+    def places(self) -> tuple[str, str]:
+        """Where each value is: `for` the rows of one campaign, `in` two campaigns."""
+        if self.rows is not None:
+            return f"for {self.rows[0]}", f"for {self.rows[1]}"
+        return f"in {self.sides[0]}", f"in {self.sides[1]}"
 
 
 class Estimate(Part, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ difference have none. The sentences are made from `Leaders` alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +71,8 @@ def answer(campaign: Campaign, compared: Comparison | str | None = None) -> Answ
     if compared is None:
         compared = compare_rows(campaign.folder)
     if isinstance(compared, str):
-        why = compared.partition("; name another campaign")[0].rstrip(".")
+        # The rest of a sentence is advice about the command line.
+        why = re.split("; name another campaign|; if that is what you compare", compared)[0].rstrip(".")
         why = f"the campaign {why}" if why.startswith("has ") else why
         values = [_alone(campaign, row, medians) for row in rows[:_MOST_ALONE]]
         return Answer([*values, f"No order of the schemes is shown: {why}.", caveat])
