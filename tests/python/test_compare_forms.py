@@ -58,7 +58,7 @@ def test_markdown_is_a_table_for_a_pull_request(tmp_path: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].startswith("### 2 of 10 comparisons show a difference: 2 worse.")
     assert any(
-        re.match(r"\| bbr3 \| thr, Mbit/s \| [\d.]+ \| [\d.]+ \| -\d+\.\d % \|", line) for line in lines
+        re.match(r"\| bbr3 \| thr \\\[Mbit/s\\\] \| [\d.]+ \| [\d.]+ \| -\d+\.\d % \|", line) for line in lines
     )
     tables = [line for line in lines if line.startswith("|")]
     widths = {line.replace("\\|", "").count("|") for line in tables}

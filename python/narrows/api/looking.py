@@ -38,19 +38,22 @@ class Comparison:
 
     def markdown(self) -> str:
         """The comparison as a table for a pull request."""
-        from narrows.comparison.markdown import markdown
+        from narrows.blocks.markdown import render
+        from narrows.comparison.compose import compose
 
-        return markdown(self._document)
+        return render(compose(self._document), level=3)
 
     def __str__(self) -> str:
         import io
 
         from rich.console import Console
 
-        from narrows.comparison.text import print_comparison
+        from narrows.blocks.terminal import print_document
+        from narrows.comparison.compose import HOW, compose
 
         text = io.StringIO()
-        print_comparison(Console(file=text, highlight=False, markup=False, emoji=False), self._document)
+        console = Console(file=text, highlight=False, markup=False, emoji=False)
+        print_document(console, compose(self._document), HOW)
         return text.getvalue()
 
     def __repr__(self) -> str:

@@ -49,10 +49,11 @@ def page(document: Document, css: str = "", made_from: str = "from the records a
         '<meta name="generator" content="narrows {}">\n<title>{} – Narrows</title>\n'
         '<link rel="icon" href="data:,">\n<style>\n{}\n</style>\n</head>\n'
     ).format(__version__, title, Markup(asset("page.css") + css))
+    main = render((*document.preamble, *document.blocks))
     body = Markup(
         '<body>\n<header>\n<p class="kind">{}</p>\n<h1>{}</h1>\n{}\n</header>\n<main>\n{}</main>\n'
         "<footer><p>Made by narrows {} {}.</p></footer>\n</body>\n</html>\n"
-    ).format(document.kind, document.title, facts, render(document.blocks), __version__, made_from)
+    ).format(document.kind, document.title, facts, main, __version__, made_from)
     return lock(head + body)
 
 
@@ -65,6 +66,8 @@ def _render(block: Block, colours: Colours, level: int) -> Markup:
     match block:
         case Table():
             return render_table(block, colours)
+        case Paragraph(kind="hint"):
+            return Markup("")
         case Paragraph():
             return Markup("<p{}>{}</p>").format(_class(block.kind), block.text)
         case Items():

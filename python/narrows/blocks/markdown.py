@@ -33,7 +33,7 @@ _LINKS = re.compile(
 #: Has no width, and is not part of a word or a link.
 _NOTHING = "<!-- -->"
 #: Cells, items and paragraphs of these kinds are emphasised.
-_STRONG = ("total", "lead", "bad", "outcome-worse", "outcome-better", "outcome-different")
+_STRONG = ("total", "lead", "good", "bad", "outcome-worse", "outcome-better", "outcome-different")
 
 
 def render(document: Document, level: int = 1) -> str:
@@ -42,7 +42,8 @@ def render(document: Document, level: int = 1) -> str:
 
 
 def _with_facts(document: Document) -> Iterable[Block]:
-    return (Facts(document.facts), *document.blocks) if document.facts else document.blocks
+    facts = (Facts(document.facts),) if document.facts else ()
+    return (*facts, *document.preamble, *document.blocks)
 
 
 def render_blocks(blocks: Iterable[Block], level: int = 2) -> str:
@@ -60,6 +61,8 @@ def _render(block: Block, level: int) -> str:
     match block:
         case Table():
             return _table(block)
+        case Paragraph(kind="hint"):
+            return ""
         case Paragraph(kind="method"):
             return f"<sub>{plain(block.text)}</sub>\n"
         case Paragraph():

@@ -119,7 +119,8 @@ class Paragraph(Part, frozen=True, tag_field="block", tag="paragraph"):
 
     text: str
     #: `lead` for the main finding, `question`, `remark` for an explanation, `missing` for the reason of an
-    #: absence, `bad` for a problem, `method` for the small print.
+    #: absence, `bad` for a problem, `method` for the small print, `hint` for advice about the command
+    #: line, which a terminal alone shows.
     kind: str = ""
 
 
@@ -208,6 +209,8 @@ class Document(Part, frozen=True):
     page_title: str = ""
     #: Facts below the title.
     facts: tuple[tuple[str, str], ...] = ()
+    #: The conditions of the result: terminals show them above the title, others below it.
+    preamble: tuple[Block, ...] = ()
 
     @classmethod
     def new(
@@ -218,9 +221,10 @@ class Document(Part, frozen=True):
         kind: str = "",
         page_title: str = "",
         facts: Iterable[tuple[str, str]] = (),
+        preamble: Iterable[Block | None] = (),
     ) -> Document:
         """A document of the blocks that have content."""
-        return cls(title, present(blocks), kind, page_title, tuple(facts))
+        return cls(title, present(blocks), kind, page_title, tuple(facts), present(preamble))
 
 
 def present(blocks: Iterable[Block | None]) -> tuple[Block, ...]:

@@ -21,6 +21,7 @@ from rich.text import Text
 from narrows.blocks.model import (
     Block,
     Cell,
+    Document,
     Either,
     Facts,
     Figure,
@@ -60,6 +61,9 @@ STYLES = {
     "outcome-degraded": "yellow",
     "outcome-invalid": "red",
     "outcome-failed": "red",
+    "outcome-worse": "red",
+    "outcome-better": "green",
+    "hint": "dim",
 }
 #: The largest width of the names of facts; longer ones only move their value.
 _MOST_FOR_FACTS = 20
@@ -260,6 +264,18 @@ def _fold_cell(cell: Text, room: int) -> list[Text]:
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * max(0, len(widths) - 1)
+
+
+def print_document(console: Console, document: Document, how: str = HOW) -> None:
+    """Prints a document: facts and preamble, then its title and its blocks."""
+    facts = (Facts(document.facts),) if document.facts else ()
+    if above := (*facts, *document.preamble):
+        print_blocks(console, above, how)
+        console.print()
+    print_text(console, document.title, "lead", "")
+    if document.blocks:
+        console.print()
+    print_blocks(console, document.blocks, how)
 
 
 def print_blocks(console: Console, blocks: Iterable[Block], how: str = HOW) -> None:

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 
+from narrows.blocks import model
+from narrows.blocks.model import Block, Column, Paragraph
 from narrows.calibrate import figure, paths
 from narrows.calibrate.examine import RATES, mean_error
 from narrows.calibrate.fit import Fit
@@ -290,18 +292,29 @@ def _name(name: str) -> str:
     return {"backward": "delay of acknowledgements, of that of data,"}.get(name, name)
 
 
-def rows(result: Calibration) -> list[list[str]]:
-    """The table of errors: scheme, measured and reproduced throughput, delay and loss, error, error when left
-    out, explained.
-    """
-    lines = []
+def blocks(result: Calibration) -> tuple[Block, ...]:
+    """The outcome in words, and the table of errors."""
+    heads = (
+        Column("scheme", "left", names=True),
+        Column("throughput", "left", unit="Mbit/s"),
+        Column("p95 delay", "left", unit="ms"),
+        Column("loss", "left", rank=1, unit="%"),
+        Column("error"),
+        Column("left out"),
+        Column("explained", "left", rank=2),
+    )
+    rows = []
     for scheme in result.schemes:
         for flow, values in scheme.flows.items():
             sides = [_sides(values.get(quantity)) for quantity in (THROUGHPUT, DELAY, LOSS)]
             name = scheme.name if flow == "all" else f"{scheme.name}, flow {flow}"
             errors = (_percent(scheme.error), _percent(scheme.left_out_error))
-            lines.append([name, *sides, *errors, _explained(scheme)])
-    return lines
+            rows.append([name, *sides, *errors, _explained(scheme)])
+    return (
+        *map(Paragraph, answer(result)),
+        model.Table.new(heads, rows, label="Errors of the schemes"),
+        Paragraph("measured / reproduced, on fresh seeds", "remark"),
+    )
 
 
 def _sides(value: Reproduction | None) -> str:

@@ -158,16 +158,9 @@ def calibrate(
 
 
 def _print(result: Calibration, folder: Path) -> None:
-    from narrows.calibrate.output import answer, rows
-    from narrows.console import say, stdout_console, table
+    from narrows.blocks.terminal import print_blocks
+    from narrows.calibrate.output import blocks
+    from narrows.console import say, stdout_console
 
-    console = stdout_console()
-    for line in answer(result):
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
-    titles = ("scheme", "Mbit/s", "p95 ms", "loss %", "error", "left out", "explained")
-    shown = table(*titles, whole=("error", "left out"), right=("error", "left out"))
-    for row in rows(result):
-        shown.add_row(*row)
-    console.print(shown)
-    console.print("measured / reproduced, on fresh seeds", highlight=False)
+    print_blocks(stdout_console(), blocks(result))
     say(f"narrows run {folder}/scenario.yaml runs the schemes on the path; {folder}/points.svg shows both")

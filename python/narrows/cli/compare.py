@@ -219,28 +219,30 @@ def _show(document: Comparison, *, markdown: bool, html: bool, as_json: bool, ou
     import io
     import json
 
+    from narrows.comparison.compose import HOW, compose, style
+
     if as_json:
         from narrows.documents.data import to_data
 
         text = json.dumps(to_data(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     elif markdown:
-        from narrows.comparison.markdown import markdown as rendered
+        from narrows.blocks.markdown import render
 
-        text = rendered(document)
+        text = render(compose(document), level=3)
     elif html:
-        from narrows.comparison.page import page
+        from narrows.blocks.html import page
 
-        text = page(document)
+        text = page(compose(document), style())
     else:
-        from narrows.comparison.text import print_comparison
+        from narrows.blocks.terminal import print_document
         from narrows.console import stdout_console
 
         console = stdout_console()
         if output is None:
-            print_comparison(console, document)
+            print_document(console, compose(document), HOW)
             return
         console.file = io.StringIO()
-        print_comparison(console, document)
+        print_document(console, compose(document), HOW)
         text = console.file.getvalue()
     if output is None:
         print(text, end="")

@@ -127,7 +127,11 @@ def hunt(
         made.run()
     made.simulate(quiet=True, report=not no_report)
     if not as_json:
-        _print_found(made)
+        from narrows.blocks.terminal import print_blocks
+        from narrows.console import stdout_console
+        from narrows.hunt.prose import finding
+
+        print_blocks(stdout_console(), finding(made.document, made.question.objective))
     held = True
     if replay:
         held = made.replay(replays, quiet=as_json)
@@ -212,8 +216,10 @@ def _watch(bar: Bar, budget: Budget, objective: Objective) -> Watch:
 
 
 def _print_list(as_json: bool) -> None:
+    from narrows.blocks.model import Column, Table
+    from narrows.blocks.terminal import print_blocks
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import stdout_console
     from narrows.hunt.objectives import OBJECTIVES
     from narrows.hunt.space import GENES
 
@@ -232,54 +238,26 @@ def _print_list(as_json: bool) -> None:
             }
         )
         return
-    console = stdout_console()
-    shown = table("--worst", "", whole=["--worst"])
-    for objective in OBJECTIVES.values():
-        shown.add_row(objective.name, objective.about)
-    console.print(shown)
-    console.print()
-    shown = table("--bound", "searched", "", whole=["--bound"])
-    for gene in GENES:
-        shown.add_row(gene.name, gene.searched, gene.about)
-    console.print(shown)
-
-
-def _print_found(made: Hunt) -> None:
-    from narrows.console import stdout_console, table
-    from narrows.hunt.prose import NOTHING, points
-
-    console, document = stdout_console(), made.document
-    assert document.minimal is not None
-    console.print(
-        f"found: {document.minimal.claim} (worst of {document.evaluations} paths, then made minimal).",
-        soft_wrap=True,
+    objectives = [(objective.name, objective.about) for objective in OBJECTIVES.values()]
+    genes = [(gene.name, gene.searched, gene.about) for gene in GENES]
+    about = Column("", "left", folded=True)
+    print_blocks(
+        stdout_console(),
+        (
+            Table.new((Column("--worst", "left", names=True), about), objectives),
+            Table.new((Column("--bound", "left", names=True), Column("searched", "left"), about), genes),
+        ),
     )
-    if document.reached is False:
-        goal = made.question.objective.words(document.goal)
-        console.print(f"The goal, {goal}, was not reached.")
-    console.print()
-    shown = table("", "searched", "found", "minimal")
-    for name, searched, best, minimal in points(document):
-        if (best, minimal) != (NOTHING, NOTHING):
-            shown.add_row(name, searched, best, minimal)
-    console.print(shown)
-    absent = [name for name, _, *values in points(document) if values == [NOTHING, NOTHING]]
-    if absent:
-        console.print(f"not on it: {', '.join(absent)}", soft_wrap=True)
-    console.print()
 
 
 def _print_planes(made: Hunt) -> None:
-    from narrows.console import stdout_console, table
-    from narrows.hunt.prose import others, planes
+    from narrows.blocks.terminal import print_blocks
+    from narrows.console import stdout_console
+    from narrows.hunt.prose import replays
 
-    console, objective = stdout_console(), made.question.objective
-    shown = table("plane", "runs", "verdicts", objective.label, "", right=["runs"])
-    for row in planes(made.document, objective):
-        shown.add_row(*row)
-    console.print(shown)
-    if text := others(made.document, objective):
-        console.print(text, soft_wrap=True)
+    console = stdout_console()
+    console.print()
+    print_blocks(console, replays(made.document, made.question.objective))
     console.print()
     console.print(f"scenario: {made.path / 'minimal.yaml'}", soft_wrap=True)
     console.print(f"in words: {made.path / 'hunt.md'}", soft_wrap=True)

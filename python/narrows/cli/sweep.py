@@ -189,8 +189,10 @@ def _share(text: str | None) -> tuple[int, int]:
 
 
 def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
+    from narrows.blocks.model import Column, Table
+    from narrows.blocks.terminal import print_table
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import stdout_console
 
     sweep, first = loaded.sweep, loaded.first
     points = list(sweep.points())
@@ -220,10 +222,9 @@ def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
         f" x {first.runs} runs = {cells} cells{up}",
         soft_wrap=True,
     )
-    shown = table("point", *(parameter.name for parameter in sweep.parameters))
-    for point in points[:20]:
-        shown.add_row(str(point.number), *point.words.values())
-    console.print(shown)
+    heads = (Column("point"), *(Column(parameter.name, "left") for parameter in sweep.parameters))
+    rows = ((str(point.number), *point.words.values()) for point in points[:20])
+    print_table(console, Table.new(heads, rows))
     if len(points) > 20:
         console.print(f"and {len(points) - 20} more")
     for remark in loaded.remarks:
@@ -250,13 +251,15 @@ def show(
 
     Exit codes: 0 done, 3 no sweep, or no valid cell.
     """
-    from narrows.analysis.metrics import head_of, unit_of
+    from narrows.analysis.metrics import head_of
+    from narrows.blocks.model import Paragraph, Section
+    from narrows.blocks.terminal import print_blocks
     from narrows.campaign.results import metric_list
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import stdout_console
     from narrows.documents.data import to_data
     from narrows.documents.results import Quantity
-    from narrows.sweep.effects import effects, points_of
+    from narrows.sweep.effects import effects, effects_table, points_of
     from narrows.sweep.outcomes import count_outcomes
     from narrows.sweep.store import SweepFolder
 
@@ -272,22 +275,17 @@ def show(
         )
         return
     described = next((known for known in metric_list() if known.name == metric), Quantity.unknown(metric))
-    scale = described.show_scale
-    unit = unit_of(described)
-    console = stdout_console()
     labels = {key.name: key.label for key in opened.document.parameters}
-    for item in result:
-        console.print(f"{item.scheme}: {head_of(described)} over {item.points} points", highlight=False)
-        console.print(f"  {outcomes[item.scheme].words}", highlight=False, soft_wrap=True)
-        shown = table("key", "explains", f"means, low to high ({unit})", right=["explains"])
-        for name in sorted(item.main, key=lambda key: -item.main[key]):
-            means = [f"{value * scale:.4g}" for _, value in item.means[name]]
-            picked = means if len(means) <= 5 else [means[0], means[len(means) // 2], means[-1]]
-            shown.add_row(labels[name], f"{item.main[name]:.0%}", ", ".join(picked))
-        for (first, second), share in sorted(item.pairs.items(), key=lambda pair: -pair[1])[:3]:
-            if share >= 0.01:
-                shown.add_row(f"{labels[first]} with {labels[second]}", f"{share:.0%}", "")
-        console.print(shown)
+    print_blocks(
+        stdout_console(),
+        (
+            Section(
+                f"{item.scheme}: {head_of(described)} over {item.points} points",
+                (Paragraph(outcomes[item.scheme].words), effects_table([item], described, labels)),
+            )
+            for item in result
+        ),
+    )
 
 
 def _effects_json(result: Any, metric: str) -> dict[str, object]:

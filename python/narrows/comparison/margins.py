@@ -63,13 +63,6 @@ def headline(document: Comparison) -> str:
     return f"Margin {', '.join(texts)}: of {len(pairs)} comparisons {', '.join(told)}."
 
 
-def verdict(margin: MarginOutcome) -> str:
-    """The outcome in a word or two, with the reason if it is undecided, for a terminal column."""
-    words = {BEYOND: "differs by more", WITHIN: "equivalent"}
-    outcome = margin.outcome
-    return words.get(outcome, outcome) + (f": {margin.why}" if margin.why else "")
-
-
 def as_told(finding: ComparedMetric) -> ComparedMetric:
     """The finding with its difference in the form of its margin: as a share, or in the metric's unit."""
     is_share = finding.margin is not None and finding.margin.share and finding.relative is not None

@@ -102,7 +102,8 @@ def check(sides: Sequence[Side], differences: Sequence[Difference], across: Sequ
     if barred[0].rows is None:
         compared = f"{first} and {second} are not comparable, since their schemes"
     raise DataError(
-        f"{compared} met different conditions: {'; '.join(named)}{rest}; if that is what you compare, say {options}"
+        f"{compared} met different conditions: {'; '.join(named)}{rest};"
+        f" if that is what you compare, say {options}"
     )
 
 

@@ -266,12 +266,15 @@ class Hunt:
 
     def save(self) -> None:
         """Writes hunt.json, and in words hunt.md."""
-        from narrows.hunt.prose import page
+        from narrows.blocks import markdown
+        from narrows.hunt.prose import document
 
         write_atomically(self.path / DOCUMENT, sealing.seal(to_data(self.document), FORMAT, allow_nan=False))
         scenario = self.path / MINIMAL
         told = read_text(scenario) if scenario.is_file() else None
-        write_atomically(self.path / WORDS, page(self.document, self.question.objective, told))
+        write_atomically(
+            self.path / WORDS, markdown.render(document(self.document, self.question.objective, told))
+        )
 
 
 def _hash_of(campaign: Path) -> str | None:

@@ -1,28 +1,64 @@
-"""The findings of a hunt, as tables for a terminal and as a page of Markdown."""
+"""The findings of a hunt in words, for a terminal and for Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from narrows.blocks.model import Block, Column, Document, Paragraph, Preformatted, Table, present
 from narrows.documents.hunt import HuntReport
 from narrows.hunt.objectives import Objective
-from narrows.text import markdown_table
 
 NOTHING = "-"
 
 
-def points(report: HuntReport) -> Iterator[tuple[str, str, str, str]]:
-    """For each gene: its name, the searched range, and its value in the worst point and in the minimal
-    scenario.
+def finding(report: HuntReport, objective: Objective) -> tuple[Block, ...]:
+    """The worst path: the claim, and for each gene its searched range and its value in the worst point and in
+    the minimal scenario.
     """
+    minimal = report.minimal
+    if minimal is None:
+        known = f" The worst so far: {report.best.words}." if report.best else ""
+        claim = f"The hunt is not finished ({report.state}).{known}"
+    else:
+        claim = f"Found: {minimal.claim} (the mildest of {len(minimal.runs)} runs)."
+    missed = f"The goal, {objective.words(report.goal)}, was not reached." if report.reached is False else ""
+    took = f" in {report.searched_s:.0f} s" if report.searched_s else ""
+    searched = f"{report.evaluations} paths were searched{took}, between these bounds."
     best = report.best.values if report.best else {}
-    minimal = report.minimal.values if report.minimal else {}
-    for bound in report.bounds:
-        name = bound.name
-        yield name, bound.searched, best.get(name, NOTHING), minimal.get(name, NOTHING)
+    values = minimal.values if minimal else {}
+    absent = [bound.name for bound in report.bounds if bound.name not in best and bound.name not in values]
+    rows = [
+        (bound.name, bound.searched, best.get(bound.name, NOTHING), values.get(bound.name, NOTHING))
+        for bound in report.bounds
+        if bound.name not in absent
+    ]
+    heads = (
+        Column("", "left", names=True),
+        *(Column(head, "left") for head in ("searched", "found", "minimal")),
+    )
+    unused = f"Searched too, and not on the path: {', '.join(absent)}." if absent else ""
+    return present(
+        (
+            Paragraph(claim),
+            Paragraph(missed, "bad"),
+            Paragraph(searched),
+            Table.new(heads, rows, label="The path"),
+            Paragraph(unused, "remark"),
+        )
+    )
 
 
-def planes(report: HuntReport, objective: Objective) -> Iterator[tuple[str, str, str, str, str]]:
+def replays(report: HuntReport, objective: Objective) -> tuple[Block, ...]:
+    """The runs of the minimal scenario on each plane, and of other schemes on the same path."""
+    titles = ("plane", "runs", "verdicts", objective.label, "expectations")
+    heads = [Column(title, "right" if title == "runs" else "left") for title in titles]
+    rows = _planes(report, objective)
+    return present(
+        (Table.new(heads, rows, label="Runs of the minimal scenario"), Paragraph(_others(report, objective)))
+    )
+
+
+def _planes(report: HuntReport, objective: Objective) -> Iterator[tuple[str, str, str, str, str]]:
     """For each plane on which the minimal scenario was run: runs, verdicts, median and range, and whether it
     holds.
     """
@@ -39,7 +75,7 @@ def planes(report: HuntReport, objective: Objective) -> Iterator[tuple[str, str,
         yield plane, str(len(verdicts)), counted, objective.words(replay.median) + span, holds
 
 
-def others(report: HuntReport, objective: Objective) -> str:
+def _others(report: HuntReport, objective: Objective) -> str:
     """Other schemes on the same path, as a sentence; empty if there are none."""
     schemes = report.simulated.schemes if report.simulated else {}
     texts = [
@@ -50,30 +86,14 @@ def others(report: HuntReport, objective: Objective) -> str:
     return f"On the same path, simulated: {', '.join(texts)}." if texts else ""
 
 
-def page(report: HuntReport, objective: Objective, scenario: str | None) -> str:
-    """The page as text."""
-    lines = [f"# {report.question}", ""]
-    minimal = report.minimal
-    if minimal is None:
-        known = f" The worst so far: {report.best.words}." if report.best else ""
-        lines += [f"The hunt is not finished ({report.state}).{known}", ""]
-    else:
-        lines += [f"Found: {minimal.claim} (the mildest of {len(minimal.runs)} runs).", ""]
-    if report.reached is False:
-        lines += [f"The goal, {objective.words(report.goal)}, was not reached.", ""]
-    rows = list(planes(report, objective))
-    if rows:
-        lines += [markdown_table(("plane", "runs", "verdicts", objective.label, "expectations"), rows)]
-        lines += [text, ""] if (text := others(report, objective)) else []
-    took = f" in {report.searched_s:.0f} s" if report.searched_s else ""
-    lines += [f"{report.evaluations} paths were searched{took}, between these bounds:", ""]
-    lines += [markdown_table(("", "searched", "found", "minimal"), points(report))]
+def document(report: HuntReport, objective: Objective, scenario: str | None) -> Document:
+    """The whole hunt, with the minimal scenario if there is one."""
+    rest: Iterable[Block] = ()
     if scenario is not None:
-        lines += [
-            "The remaining scenario, which `narrows run minimal.yaml` runs:",
-            "",
-            "```yaml",
-            scenario + "```",
-            "",
-        ]
-    return "\n".join(lines)
+        run = "The remaining scenario, which narrows run minimal.yaml runs:"
+        rest = (Paragraph(run), Preformatted(scenario, "yaml"))
+    return Document.new(
+        report.question,
+        (*finding(report, objective), *replays(report, objective), *rest),
+        kind="Narrows hunt",
+    )

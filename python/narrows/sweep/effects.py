@@ -11,9 +11,13 @@ points vary by chance alone, which would look like an effect: the share that cha
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from narrows.analysis.metrics import unit_of
+from narrows.blocks.model import Column, Table
+from narrows.documents.results import Quantity
 from narrows.errors import DataError
 from narrows.statistics.runs import median_over_runs
 from narrows.sweep.store import SweepFolder
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 CLASSES, OF_PAIRS = 10, 4
 #: Classes with fewer points are not meaningful.
 FEWEST = 4
+#: Of more means than this three are shown, and up to this many pairs that explain at least this share.
+MOST_MEANS, MOST_PAIRS, LEAST_SHARE = 5, 3, 0.01
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,33 @@ def effects(points: Points) -> Effects:
         beyond = _explained_share(points.metric, both) - alone[first] - alone[second]
         pairs[first, second] = max(0.0, beyond)
     return Effects(points.scheme, count, main, means, pairs)
+
+
+def effects_table(items: Sequence[Effects], metric: Quantity, labels: Mapping[str, str]) -> Table:
+    """The share of each parameter and of the pairs that matter, largest first, and the means of the metric;
+    with a column of schemes if there are several. `labels` are those of the parameters by name.
+    """
+    several = len(items) > 1
+    heads = (
+        *([Column("scheme", "left", names=True)] if several else []),
+        Column("key", "left", names=not several),
+        Column("explains"),
+        Column("means, low to high", "left", unit=unit_of(metric)),
+    )
+    rows = []
+    for item in items:
+        first = [item.scheme] if several else []
+        for name in sorted(item.main, key=lambda key: -item.main[key]):
+            means = [f"{value * metric.show_scale:.4g}" for _, value in item.means[name]]
+            shown = means if len(means) <= MOST_MEANS else [means[0], means[len(means) // 2], means[-1]]
+            rows.append([*first, labels[name], f"{item.main[name]:.0%}", ", ".join(shown)])
+        pairs = sorted(item.pairs.items(), key=lambda pair: -pair[1])[:MOST_PAIRS]
+        rows += [
+            [*first, f"{labels[one_key]} with {labels[other_key]}", f"{share:.0%}", ""]
+            for (one_key, other_key), share in pairs
+            if share >= LEAST_SHARE
+        ]
+    return Table.new(heads, rows, label=f"Effects on {metric.label}", style="effects")
 
 
 def _explained_share(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
