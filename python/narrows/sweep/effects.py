@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 CLASSES, OF_PAIRS = 10, 4
 #: Classes with fewer points are not meaningful.
 FEWEST = 4
-#: Of more means than this three are shown, and up to this many pairs that explain at least this share.
+#: Three means are shown if there are more than this, and up to this many pairs that explain at least this
+#: share.
 MOST_MEANS, MOST_PAIRS, LEAST_SHARE = 5, 3, 0.01
 
 
