@@ -14,7 +14,7 @@ from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell, Scenario, cells_of
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.schemes import missing_model
-from narrows.scenario.shipped import Shipped, list_scenarios
+from narrows.scenario.shipped import Shipped, find, list_scenarios
 
 SECONDS = 2
 #: From a gigabit on, half a second has more packets than two seconds of the others.
@@ -62,6 +62,11 @@ def test_there_are_scenarios_of_the_field() -> None:
     assert len(names) == len(set(names)), "scenarios are found by their names alone"
     basic = {"first-look", "one-flow", "three-flows", "shallow-buffer", "lossy", "gigabit"}
     assert basic <= set(names)
+
+
+@pytest.mark.parametrize("name", ["tcp_nup", "tcp-nup", "flent/tcp_nup", "flent/tcp-nup.yaml"])
+def test_hyphens_of_names_may_be_written_as_underscores(name: str) -> None:
+    assert find(name).name == "tcp-nup.yaml"
 
 
 @pytest.mark.parametrize("one", list_scenarios(), ids=lambda one: f"{one.family}/{one.name}")

@@ -37,17 +37,22 @@ def find(name: str) -> Path:
             by_tail = [
                 item
                 for item in list_scenarios()
-                if name in (f"{item.family}/{item.name}", f"{item.family}/{item.name}.yaml")
+                if _plain(name) in (f"{item.family}/{item.name}", f"{item.family}/{item.name}.yaml")
             ]
             if by_tail:
                 return by_tail[0].path
         return path
     known = list_scenarios()
     for scenario in known:
-        if scenario.name == name:
+        if scenario.name == _plain(name):
             return scenario.path
     hint = did_you_mean(name, [scenario.name for scenario in known])
     raise DataError(
         f'there is no file and no shipped scenario "{name}"'
         f"{hint or '; narrows scenarios lists the shipped ones'}"
     )
+
+
+def _plain(name: str) -> str:
+    """The name with hyphens, where other tools write underscores (flent's `tcp_nup`)."""
+    return name.replace("_", "-")
