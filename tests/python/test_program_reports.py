@@ -14,7 +14,7 @@ from narrows.documents.results import Measured, MeasuredFlow, Metric
 from narrows.errors import DataError
 from narrows.scenario.programs.manifest import read_text
 from narrows.scenario.programs.reports import steps
-from narrows.scenario.programs.scheme import document
+from narrows.scenario.programs.scheme import plan as plan_of
 
 MANIFEST = """\
 schema: narrows/program/1
@@ -26,11 +26,10 @@ reports:
 """
 
 
-def plan(line: str, more: str = "") -> dict[str, Any]:
+def plan(line: str, more: str = "") -> dict[str, str | None]:
     """The metric `x` of a manifest, in the form of the record."""
     program = read_text(f"{MANIFEST}  x: {line}\n{more}", Path("pair.yaml"), "pair")
-    found: dict[str, Any] = document(program, program.variants["default"], {})["reports"]["x"]
-    return found
+    return plan_of(program, program.variants["default"], {}).reports["x"]
 
 
 def wrong(line: str, more: str = "") -> str:

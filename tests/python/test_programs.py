@@ -106,7 +106,7 @@ def test_schemes_are_named_in_three_ways(folder: Path, tmp_path: Path) -> None:
     labels = [row.label for row in rows]
     assert labels == ["pair:small", "pair:small size=5", "quick", "pair:large size=7"]
     programs = [row.flows[0].program for row in rows]
-    commands = [program["connector"]["command"] for program in programs if program]
+    commands = [program.connector.command for program in programs if program]
     assert [command[3] for command in commands] == ["9", "5", "99", "7"]
     assert [row.flows[0].scheme for row in rows][2] == "mine:large"
     # Without variants there is a single one, which need not be named.

@@ -15,10 +15,11 @@ import program_kit
 from narrows.errors import DataError, NarrowsError, UnavailableError
 from narrows.programs.build import BUILT, THERE, build, in_words
 from narrows.scenario.programs import recipe, store
-from narrows.scenario.programs.manifest import Program, read_text
+from narrows.scenario.programs.manifest import read_text
 from narrows.scenario.programs.missing import why_missing
+from narrows.scenario.programs.program import Program
 from narrows.scenario.programs.schema import schema
-from narrows.scenario.programs.scheme import document
+from narrows.scenario.programs.scheme import plan
 
 MANIFEST = """\
 schema: narrows/program/1
@@ -73,9 +74,9 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     calls = tmp_path / "calls"
     on_path(monkeypatch, tmp_path, "cargo", CARGO.format(calls=calls))
     mine = program(folder)
-    plan = document(mine, mine.variants["default"], {})
+    planned = plan(mine, mine.variants["default"], {})
     missing = "mine has not been built; run: narrows programs build mine"
-    assert why_missing(plan) == missing
+    assert why_missing(planned) == missing
     lines: list[str] = []
     first = build(mine, lines.append)
     assert first.state == BUILT
@@ -83,8 +84,8 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert first.folder is not None
     assert first.about["tool"] == "cargo 9.9.9"
     assert list(first.about["files"]) == ["bin/tool"]
-    assert plan["connector"]["command"][0] == str(first.folder / "bin" / "tool")
-    assert why_missing(plan) is None
+    assert planned.connector.command[0] == str(first.folder / "bin" / "tool")
+    assert why_missing(planned) is None
     # The second time nothing runs, and only the build remains.
     second = build(mine, lines.append)
     assert (second.state, second.about) == (THERE, first.about)
@@ -98,7 +99,7 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     third = build(mine, lines.append)
     assert third.state == BUILT
     assert third.folder != first.folder
-    assert document(mine, mine.variants["default"], {}) != plan
+    assert plan(mine, mine.variants["default"], {}) != planned
 
 
 def test_missing_parts_are_reported_in_a_sentence(

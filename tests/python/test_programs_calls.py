@@ -14,7 +14,7 @@ import pytest
 import program_kit
 from narrows.scenario.programs import store
 from narrows.scenario.programs.missing import why_missing
-from narrows.scenario.programs.scheme import defaults, document
+from narrows.scenario.programs.scheme import defaults, plan
 from test_programs_run import BUSY, add, call, campaign, possible, run_of
 
 pytestmark = pytest.mark.system
@@ -164,7 +164,7 @@ def test_where_chromium_is_missing_a_sentence_says_so(
     path.write_text(text.replace("/usr/bin/chromium", "/no/chromium"))
     program = store.load(path)
     variant = program.variants["vp8"]
-    reason = why_missing(document(program, variant, defaults(program, variant)))
+    reason = why_missing(plan(program, variant, defaults(program, variant)))
     assert reason == "its file /no/chromium does not exist; run: narrows programs build chromium"
 
 

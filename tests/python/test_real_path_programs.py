@@ -14,7 +14,7 @@ import hosts_kit as kit
 import program_kit
 import shell_kit
 from hosts_kit import NAME, Hosts
-from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
+from narrows.documents.programs import CONNECTOR, LISTENER, Plan, Side
 from narrows.scenario.programs.missing import why_missing
 from real_path_kit import Lab
 
@@ -155,8 +155,8 @@ def test_chromium_calls_from_host_to_host(pair: Hosts, tmp_path: Path) -> None:
 
 
 def test_only_what_runs_here_has_to_be_here() -> None:
-    side = {"command": ["no-such-program"]}
-    program = {"name": "test", "listener": side, "connector": {"command": ["sh"]}}
+    sides = [Side(command=[name]) for name in ("no-such-program", "sh")]
+    program = Plan(name="test", listener=sides[0], connector=sides[1])
     assert "no-such-program" in str(why_missing(program))
     assert "no-such-program" in str(why_missing(program, (LISTENER,)))
     assert why_missing(program, (CONNECTOR,)) is None

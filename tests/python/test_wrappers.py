@@ -75,7 +75,7 @@ def test_names_and_interpreters(folder: Path) -> None:
         "pantheon:needs_setup",
     ]
     programs = [row.flows[0].program for row in rows]
-    commands = [program["listener"]["command"] for program in programs if program]
+    commands = [program.listener.command for program in programs if program]
     assert commands[1][:2] == ["python3", "-u"]
     assert [command[0] for command in commands] == ["python3", "python3", "python3.11", "/bin/sh"]
     (folder / "more").mkdir()

@@ -29,7 +29,7 @@ def check_programs(plan: Plan, agent: Location, remote: Location | None = None) 
             here = remote is None or sender_is_local(cell) == flow.is_forward
             if flow.object_file:
                 if here:
-                    files[flow.object_file["sha256"]] = flow.object_file["name"]
+                    files[flow.object_file.sha256] = flow.object_file.name
             elif flow.scheme.startswith(BPF_PREFIX):
                 names[0 if here else 1][flow.scheme.removeprefix(BPF_PREFIX)] = None
     if remote is not None and names[1]:

@@ -174,7 +174,7 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: Cell) -> list[st
         return [
             f"{name} is a program, whose packets are known by addresses inside the tunnel; write tunnel: on"
         ]
-    from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
+    from narrows.documents.programs import CONNECTOR, LISTENER
     from narrows.scenario.programs.missing import why_missing
 
     missing_programs = []
@@ -182,7 +182,7 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: Cell) -> list[st
         sides: tuple[str, ...] = (LISTENER, CONNECTOR)
         if scenario.where == WHERE:
             sends_here = flow.is_forward == sender_is_local(cell)
-            sides = tuple(side for side in sides if (side == program["data"]) == sends_here)
+            sides = tuple(side for side in sides if (side == program.data) == sends_here)
         if reason := why_missing(program, sides):
             missing_programs.append(f"{flow.scheme}: {reason}")
     return missing_programs

@@ -53,8 +53,7 @@ def of_run(folder: Path, cell: Cell) -> dict[int, Playback | str]:
     result: dict[int, Playback | str] = {}
     for flow in cell.flows:
         if flow.program and flow.segments_file:
-            side = "listener" if flow.program["data"] == "connector" else "connector"
-            path = folder / "logs" / f"flow-{flow.number}-{side}" / flow.segments_file
+            path = folder / "logs" / f"flow-{flow.number}-{flow.program.receiver}" / flow.segments_file
             result[flow.number] = _read(path, (flow.stop_ns or cell.duration_ns) - flow.start_ns)
     return result
 

@@ -120,15 +120,15 @@ def _add_reports(
     measured: list[Measured],
 ) -> list[Metric]:
     """Adds the values of metrics that programs report themselves to the measurements; returns the metrics."""
-    told = {key for row in scenario.schemes for flow in row.flows for key in flow.program or ()}
+    plans = [flow.program for row in scenario.schemes for flow in row.flows if flow.program]
     paths = [folder.record_dir(cell.id) for cell in finished]
     described: list[Metric] = []
-    if "reports" in told:
+    if any(plan.reports for plan in plans):
         # Imported late: the readers of manifests take longer to import than most results take to compute.
         from narrows.campaign import program_reports
 
         described += program_reports.add(zip(paths, measured, strict=True))
-    if "segments" in told:
+    if any(plan.segments for plan in plans):
         from narrows.campaign import players
 
         described += players.add(zip(paths, measured, strict=True))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 from click.exceptions import Exit
+from msgspec.structs import replace
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
+    from narrows.documents.programs import ListedProgram
     from narrows.programs.trial import Trial
-    from narrows.scenario.programs.manifest import Program
+    from narrows.scenario.programs.program import Program
 
 
 def _list_or_continue(
@@ -34,61 +36,55 @@ def _list_or_continue(
         return
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
+    from narrows.documents.data import to_data
     from narrows.scenario.programs.store import user_folder
 
-    entries = [_describe(*pair) for pair in _all()]
+    entries = _list()
     if as_json:
-        print_json({"format": "narrows/programs/1", "programs": entries})
+        print_json({"format": "narrows/programs/1", "programs": to_data(entries)})
         return
     if not entries:
         print(f"there are no programs; put a manifest into {user_folder()}")
         return
     made = table("program", "variants", "from", "what it is", whole=("program", "from"))
     for entry in entries:
-        made.add_row(entry["name"], ", ".join(entry["variants"]), entry["origin"], entry["what"])
+        made.add_row(entry.name, ", ".join(entry.variants), entry.origin, entry.what)
     console = stdout_console()
     console.print(made)
-    for document in entries:
-        if why := document["problem"] or document["missing"]:
-            console.print(f"{document['name']}: {why}", soft_wrap=True)
+    for entry in entries:
+        if why := entry.problem or entry.missing:
+            console.print(f"{entry.name}: {why}", soft_wrap=True)
 
 
-def _all() -> list[tuple[Any, Program | None, str]]:
+def _list() -> list[ListedProgram]:
     """Every manifest, with its program or the error in it."""
+    from narrows.documents.programs import ListedProgram
     from narrows.errors import DataError
+    from narrows.scenario.programs.missing import why_missing
+    from narrows.scenario.programs.scheme import defaults, plan
     from narrows.scenario.programs.store import list_programs, load
 
-    pairs: list[tuple[Any, Program | None, str]] = []
-    for program in list_programs():
+    entries = []
+    for item in list_programs():
+        entry = ListedProgram(name=item.name, origin=item.origin, path=str(item.path))
         try:
-            pairs.append((program, load(program.path), ""))
+            program = load(item.path)
         except DataError as error:
-            pairs.append((program, None, str(error).split("\n", maxsplit=1)[0]))
-    return pairs
-
-
-def _describe(item: Any, program: Program | None, problem: str) -> dict[str, Any]:
-    from narrows.scenario.programs.missing import why_missing
-    from narrows.scenario.programs.scheme import document, values_of
-    from narrows.scenario.yaml_tree import Mapping, Mark
-
-    missing = None
-    if program is not None:
+            entries.append(replace(entry, problem=str(error).split("\n", maxsplit=1)[0]))
+            continue
         first = next(iter(program.variants.values()))
-        values = values_of(Mapping(Mark("")), program, first, ())
-        missing = why_missing(document(program, first, values))
-    return {
-        "name": item.name,
-        "origin": item.origin,
-        "path": str(item.path),
-        "what": program.what if program else "",
-        "source": program.source if program else "",
-        "licence": program.licence if program else "",
-        "variants": list(program.variants) if program else [],
-        "data": program.data if program else None,
-        "missing": missing,
-        "problem": problem or None,
-    }
+        entries.append(
+            replace(
+                entry,
+                what=program.what,
+                source=program.source,
+                licence=program.licence,
+                variants=list(program.variants),
+                data=program.data,
+                missing=why_missing(plan(program, first, defaults(program, first))),
+            )
+        )
+    return entries
 
 
 programs = group(

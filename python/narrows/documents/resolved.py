@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType, field, structs
 
 from narrows.documents.components import Component, Element, Values
 from narrows.documents.data import Count, Integer, Part, from_data, to_data
+from narrows.documents.programs import Plan
 from narrows.documents.results import Expectation
 from narrows.hashes import content_hash
 
@@ -30,6 +31,13 @@ BULK = "bulk"
 TRAINED_BY_NARROWS = "model trained by Narrows"
 MOST_LISTED = 12
 Params = dict[str, object]
+
+
+class NamedFile(Part, frozen=True, kw_only=True):
+    """A file beside the cells, which is known by its content."""
+
+    name: str
+    sha256: str
 
 
 class Host(Part, frozen=True, kw_only=True):
@@ -132,10 +140,10 @@ class Flow(Part, frozen=True, kw_only=True):
     number: Count = field(name="flow")
     scheme: str
     params: Params
-    #: The object file of a congestion control for the kernel: its name and its SHA-256.
-    object_file: dict[str, str] | None = field(name="object", default=None)
+    #: The object file of a congestion control for the kernel.
+    object_file: NamedFile | None = field(name="object", default=None)
     #: The program that is both ends of the flow.
-    program: dict[str, Any] | None = None
+    program: Plan | None = None
     #: Settings of the transport for this flow.
     transport: Params = field(default_factory=dict)
     #: Hosts, in a graph.
@@ -173,7 +181,7 @@ class Flow(Part, frozen=True, kw_only=True):
     @property
     def segments_file(self) -> str | None:
         """For a video player: the file with the segments that it played."""
-        return str(self.program["segments"]) if self.program and self.program.get("segments") else None
+        return (self.program and self.program.segments) or None
 
     @property
     def traffic_kind(self) -> str:

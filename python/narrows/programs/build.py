@@ -20,8 +20,8 @@ from typing import Any, TextIO
 
 from narrows.errors import DataError, NarrowsError, UnavailableError, reason
 from narrows.files import open_regular, read_text
-from narrows.scenario.programs.manifest import BUILT as BUILT_WORD
-from narrows.scenario.programs.manifest import Program
+from narrows.scenario.programs.keys import BUILT as BUILT_WORD
+from narrows.scenario.programs.program import Program
 from narrows.scenario.programs.recipe import (
     ABOUT,
     CARGO,

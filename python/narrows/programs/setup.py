@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from narrows.errors import DataError, NarrowsError, UnavailableError
 from narrows.scenario.programs import wrapper
-from narrows.scenario.programs.manifest import Program
+from narrows.scenario.programs.program import Program
 from narrows.text import shorten
 
 #: Steps of a wrapper that run once, and after each reboot.

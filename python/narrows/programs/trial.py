@@ -14,14 +14,15 @@ from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
 from narrows.campaign import players, program_reports
 from narrows.campaign.json_files import read_json, read_run
+from narrows.documents.programs import CONNECTOR, LISTENER
 from narrows.documents.results import Measured, MeasuredFlow
 from narrows.documents.run import FORMAT, Conversation, ProgramProcess, ProgramRun, SentData
 from narrows.errors import UnavailableError
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
-from narrows.scenario.programs.manifest import CONNECTOR, LISTENER, Program
 from narrows.scenario.programs.missing import why_missing
-from narrows.scenario.programs.scheme import defaults, document
+from narrows.scenario.programs.program import Program
+from narrows.scenario.programs.scheme import defaults, plan
 
 #: The path: slow enough that every program can fill it, and cheap to emulate.
 _SCENARIO = """\
@@ -62,12 +63,12 @@ class Trial:
 def check(program: Program, variant: str, progress: Callable[[float], None]) -> Trial:
     """Runs a variant of a program; raises `UnavailableError` if a requirement is missing."""
     one = program.variants[variant]
-    plan = document(program, one, defaults(program, one))
+    planned = plan(program, one, defaults(program, one))
     scheme = f"{program.name}:{variant}"
-    if reason := why_missing(plan):
+    if reason := why_missing(planned):
         raise UnavailableError(f"{scheme}: {reason}")
     (cell,) = cells_of(loads(_SCENARIO, "check"))
-    flow = structs.replace(cell.flows[0], scheme=scheme, params={}, program=plan, transport={})
+    flow = structs.replace(cell.flows[0], scheme=scheme, params={}, program=planned, transport={})
     cell = structs.replace(cell, flows=[flow])
     with tempfile.TemporaryDirectory(prefix="narrows-check-") as name:
         folder = Path(name)

@@ -15,6 +15,7 @@ from narrows.scenario.habits import HABITS
 from narrows.scenario.params import Context, entry_from, read_entry, read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Registry
+from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, in_yaml
 from narrows.text import any_of, shorten
 
@@ -22,6 +23,14 @@ from narrows.text import any_of, shorten
 DEFAULT_QUEUE = "unlimited"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class ElementKeys(Section, frozen=True, kw_only=True):
+    """The keys of a bottleneck besides its parameters; other elements have a name at most."""
+
+    rate: Node | None = None
+    queue: Node | None = None
+    name: Node | None = None
 
 
 @dataclass
@@ -93,7 +102,7 @@ def list_items(value: Node, link: str, problems: Problems, *, shared: bool = Fal
     items = []
     for index, written in enumerate(value.items):
         name = f"{link}.{index}"
-        given = written.entries.get("name") if isinstance(written, Mapping) else None
+        given = ElementKeys.from_mapping(written).name if isinstance(written, Mapping) else None
         if given is not None:
             if isinstance(given, Scalar) and _NAME.fullmatch(given.text):
                 name = f"{link}.{given.text}" if shared else given.text
@@ -110,8 +119,9 @@ def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, 
     """The fixed delay (ns) and the constant rate (bit/s) of an element; `None` for each that it lacks."""
     if not isinstance(item, Mapping):
         return None, None
-    if "rate" in item.entries:
-        server = read_entry(item.entries["rate"], registry.rates, "rate", quiet, any_shorthand=True)
+    written = ElementKeys.from_mapping(item)
+    if written.rate is not None:
+        server = read_entry(written.rate, registry.rates, "rate", quiet, any_shorthand=True)
         return None, server.integer("rate") if server else None
     if FIXED_DELAY not in item.entries:
         return None, None
@@ -130,8 +140,9 @@ def _element(item: Node, registry: Registry, context: Context) -> Element | None
     kinds = ["rate", *registry.links]
     if not isinstance(item, Mapping) or not item.entries.keys() - {"name"}:
         raise Wrong(item.mark, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
-    if "rate" in item.entries:
-        return _bottleneck(item, registry, context)
+    written = ElementKeys.from_mapping(item)
+    if written.rate is not None:
+        return _bottleneck(item, written, written.rate, registry, context)
     item = _without_name(item)
     if sum(key in registry.links for key in item.entries) > 1:
         text = f"holds {len(item.entries)} elements; write each as a separate item so that their order is"
@@ -149,7 +160,8 @@ def _element(item: Node, registry: Registry, context: Context) -> Element | None
 
 def _check_bottleneck(item: Mapping, registry: Registry) -> None:
     """Refuses an element without `rate` that was meant as a bottleneck, with the intended form."""
-    written = item.entries.get("queue")
+    keys = ElementKeys.from_mapping(item)
+    written = keys.queue
     queue = f", queue: {in_yaml(written)}" if written is not None else ""
     for key, mark, value in item:
         if key in registry.rates:
@@ -163,7 +175,7 @@ def _check_bottleneck(item: Mapping, registry: Registry) -> None:
             raise Wrong(mark, f"{text}: {{rate: 12 Mbit/s, queue: {form}}}")
     if written is not None:
         text = "a queue belongs to a bottleneck; write its rate beside it, such as"
-        raise Wrong(item.key_marks["queue"], f"{text} {{rate: 12 Mbit/s{queue}}}")
+        raise Wrong(keys.key_mark(written), f"{text} {{rate: 12 Mbit/s{queue}}}")
 
 
 def _without_name(item: Mapping) -> Mapping:
@@ -172,7 +184,9 @@ def _without_name(item: Mapping) -> Mapping:
     )
 
 
-def _bottleneck(item: Mapping, registry: Registry, context: Context) -> Element:
+def _bottleneck(
+    item: Mapping, keys: ElementKeys, written: Node, registry: Registry, context: Context
+) -> Element:
     own = {param.name: param for param in registry.bottleneck}
     known = ("rate", "queue", *own, "name")
     for key, mark, _ in item:
@@ -189,9 +203,8 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> Element:
             context.problems.add(mark, "the rate is given twice, here and by the key rate; keep one of them")
         else:
             context.problems.unknown_key(mark, key, known)
-    rate = read_rate(item.entries["rate"], registry, context)
-    written: Node = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
-    queue = read_entry(written, registry.queues, "queue", context)
+    rate = read_rate(written, registry, context)
+    queue = read_entry(keys.queue or Scalar(Mark(""), DEFAULT_QUEUE), registry.queues, "queue", context)
     # Defaults are omitted, so that a new parameter in the core changes no scenario.
     values = {
         key: read_value(item.entries[key], param, context)

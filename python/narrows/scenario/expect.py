@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import field
 
 from narrows.scenario import registry
-from narrows.scenario.keys import EXPECTATION
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.params import Context, read_value, require
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.programs import playback
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
-from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+from narrows.scenario.sections import Section
+from narrows.scenario.yaml_tree import Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
 if TYPE_CHECKING:
@@ -38,6 +40,22 @@ _OF = Param("", "choice", STATISTICS, default="median")
 _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
 
 
+class ExpectationKeys(Section, frozen=True, kw_only=True):
+    """The keys of an expectation."""
+
+    metric: Node | None = None
+    mode: Node | None = None
+    value: Node | None = None
+    measure: Node | None = None
+    start: Node | None = field(name="from", default=None)
+    until: Node | None = None
+    scheme: Node | None = None
+    flow: Node | None = None
+    statistic: Node | None = field(name="of", default=None)
+    at_least: Node | None = None
+    at_most: Node | None = None
+
+
 def kind_of(metric: Quantity) -> str:
     """The kind of value of a metric, for limits with units."""
     if metric.show_unit == "%":
@@ -45,47 +63,44 @@ def kind_of(metric: Quantity) -> str:
     return KINDS.get(metric.unit, "number")
 
 
-def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) -> list[Expectation]:
+def read_expectations(value: Node, rows: list[SchemeRow], problems: Problems) -> list[Expectation]:
     """The expectations in base units; the scheme is None if the expectation applies to all."""
-    value = tree.entries["expect"]
     if not isinstance(value, Sequence):
         problems.add(value.mark, f"must be a list of expectations such as [{_EXAMPLE}]")
         return []
     expectations = []
     for item in value.items:
         with problems.note():
-            mapping = problems.section(item, EXPECTATION, _EXAMPLE.strip("{}"))
-            expectations.append(_expectation(mapping, rows, problems))
+            keys = problems.section(item, ExpectationKeys, _EXAMPLE.strip("{}"))
+            expectations.append(_expectation(keys, rows, problems))
     return expectations
 
 
-def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> Expectation:
-    asked = [key for key in ("metric", "mode", "value") if key in mapping.entries]
+def _expectation(keys: ExpectationKeys, rows: list[SchemeRow], problems: Problems) -> Expectation:
+    subjects = {"metric": keys.metric, "mode": keys.mode, "value": keys.value}
+    asked = [key for key, written in subjects.items() if written is not None]
     if len(asked) > 1:
-        raise Wrong(mapping.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
-    question: dict[str, Any] | None = None
+        raise Wrong(keys.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
+    question: dict[str, object] | None = None
     metric: Quantity
-    if asked in (["mode"], ["value"]):
-        question, metric = _question(asked[0], mapping, problems)
+    written = keys.mode or keys.value
+    if written is not None:
+        question, metric = _question(asked[0], written, keys, problems)
     else:
-        metric = _metric(mapping)
-    kind = kind_of(metric)
-    limits: dict[str, Any] = {}
-    for key in ("at_least", "at_most"):
-        written = mapping.entries.get(key)
-        limits[key] = None
-        if written is not None:
-            param = Param("", kind, (), None, None, None, False, "", "")
-            limits[key] = read_value(written, param, Context(problems))
-    if not {"at_least", "at_most"} & set(mapping.entries):
-        problems.add(mapping.mark, f"needs at_least or at_most; write for example {_EXAMPLE}")
-    elif None not in limits.values() and limits["at_least"] > limits["at_most"]:
-        problems.add(mapping.entries["at_least"].mark, "is more than at_most")
+        metric = _metric(keys)
+    context = Context(problems)
+    param = Param("", kind_of(metric))
+    min_value = None if keys.at_least is None else read_value(keys.at_least, param, context)
+    max_value = None if keys.at_most is None else read_value(keys.at_most, param, context)
+    if keys.at_least is None and keys.at_most is None:
+        problems.add(keys.mark, f"needs at_least or at_most; write for example {_EXAMPLE}")
+    elif keys.at_least and min_value is not None and max_value is not None and min_value > max_value:
+        problems.add(keys.at_least.mark, "is more than at_most")
     statistic = _OF.default
-    if "of" in mapping.entries:
-        statistic = read_value(mapping.entries["of"], _OF, Context(problems))
-    scheme = _scheme(mapping, rows, problems)
-    flow = _flow(mapping, rows, problems)
+    if keys.statistic is not None:
+        statistic = read_value(keys.statistic, _OF, context)
+    scheme = _scheme(keys.scheme, rows, problems)
+    flow = _flow(keys.flow, rows, problems)
     if question is not None and flow == ALL:
         # A sender is one flow: the first one by default.
         flow = 1
@@ -96,7 +111,8 @@ def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) ->
         scheme=scheme,
         flow=flow,
         statistic=statistic,
-        **limits,
+        at_least=min_value,
+        at_most=max_value,
         question=question,
         about=None if question is None else metric,
     )
@@ -115,21 +131,22 @@ def unit_of(value: str) -> tuple[str, str, float]:
     return ("", "", 1.0)
 
 
-def _question(what: str, mapping: Mapping, problems: Problems) -> tuple[dict[str, Any], Quantity]:
+def _question(
+    what: str, written: Node, keys: ExpectationKeys, problems: Problems
+) -> tuple[dict[str, object], Quantity]:
     """A question about the states of a sender, with its description in place of a metric's."""
-    written = mapping.entries[what]
     subject = written.text if isinstance(written, Scalar) else ""
     if not subject:
         raise Wrong(written.mark, f"must be the name of a {what}")
     measures = tuple(OF_MODE) if what == "mode" else OF_VALUE
-    if "measure" not in mapping.entries:
-        raise Wrong(mapping.mark, f"needs measure: {any_of(measures)}")
-    measure = require(mapping.entries["measure"], Param("", "choice", measures), Context(problems))
+    if keys.measure is None:
+        raise Wrong(keys.mark, f"needs measure: {any_of(measures)}")
+    measure = require(keys.measure, Param("", "choice", measures), Context(problems))
     span = Param("", "span", (), None, None, None, False, "", "")
     times = {
-        f"{key}_ns": read_value(mapping.entries[key], span, Context(problems))
-        for key in ("from", "until")
-        if key in mapping.entries
+        name: read_value(node, span, Context(problems))
+        for name, node in (("from_ns", keys.start), ("until_ns", keys.until))
+        if node is not None
     }
     if what == "mode":
         label, unit = OF_MODE[measure]
@@ -149,20 +166,19 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> tuple[dict[str
     return {what: subject, "measure": measure, **times}, about
 
 
-def _metric(mapping: Mapping) -> Metric:
+def _metric(keys: ExpectationKeys) -> Metric:
     known = registry.metrics() | {metric.name: metric for metric in playback.describe()}
-    written = mapping.entries.get("metric")
+    written = keys.metric
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:
-        raise Wrong(mapping.mark, f"needs the key metric; write for example {_EXAMPLE}")
+        raise Wrong(keys.mark, f"needs the key metric; write for example {_EXAMPLE}")
     if name not in known:
         hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
         raise Wrong(written.mark, f'unknown metric "{shorten(name)}"{hint}')
     return known[name]
 
 
-def _scheme(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> str | None:
-    written = mapping.entries.get("scheme")
+def _scheme(written: Node | None, rows: list[SchemeRow], problems: Problems) -> str | None:
     if written is None:
         return None
     labels = [row.label for row in rows]
@@ -174,9 +190,8 @@ def _scheme(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> str 
     return name
 
 
-def _flow(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> int | str:
+def _flow(written: Node | None, rows: list[SchemeRow], problems: Problems) -> int | str:
     """The number of a flow, or `all`."""
-    written = mapping.entries.get("flow")
     if written is None:
         return ALL
     word = written.text if isinstance(written, Scalar) else ""

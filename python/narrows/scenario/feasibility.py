@@ -20,6 +20,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError, parse, show
 from narrows.scenario.registry import Registry
+from narrows.scenario.sections import ScenarioKeys
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 
 #: Default size of a full packet, and size of an acknowledgement, in bytes.
@@ -83,10 +84,15 @@ class Check:
                 back = self.network.route(use.hosts[1], use.hosts[0]) or []
                 self._check_way(use, back, ACK, f"no acknowledgement of flow {number} comes back")
         self._check_bdp()
-        if where == "simulate" and runs > 1 and not chance.is_in(self.network, self.rows, self.flows):
-            mark = self.tree.entries["runs"].mark
+        written = ScenarioKeys.from_mapping(self.tree).runs
+        if (
+            written is not None
+            and where == "simulate"
+            and runs > 1
+            and not chance.is_in(self.network, self.rows, self.flows)
+        ):
             text = f"nothing here depends on chance, so that all {runs} runs of a scheme are equal"
-            self._warnings.add(mark, f"{text}; write runs: 1, or add chance, such as {{loss: 0.1 %}}")
+            self._warnings.add(written.mark, f"{text}; write runs: 1, or add chance, such as {{loss: 0.1 %}}")
         return Findings(
             *(list(dict.fromkeys(problems.found)) for problems in (self._problems, self._warnings))
         )

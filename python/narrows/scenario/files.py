@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from narrows.documents.resolved import NamedFile
 from narrows.errors import DataError, Problem
 from narrows.files import named_path, read_decompressed, read_whole
 from narrows.scenario.yaml_tree import Scalar
@@ -66,9 +67,9 @@ class Files:
         origin = {TRAINED_BY: NARROWS} if summary(content).is_ours else {}
         return {**self._remember(name, content), **origin}
 
-    def read_object(self, value: Scalar) -> dict[str, str]:
+    def read_object(self, value: Scalar) -> NamedFile:
         """The named object file of a BPF program."""
-        return self._keep(named_path(value.text, self.base_of(value)), "object file")
+        return NamedFile(**self._keep(named_path(value.text, self.base_of(value)), "object file"))
 
     def base_of(self, value: Scalar) -> Path:
         """The folder to which a written path is relative."""

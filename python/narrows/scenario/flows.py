@@ -10,18 +10,20 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import field as key
+
 from narrows.documents.components import Component
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
-from narrows.scenario.keys import FLOW
 from narrows.scenario.network import BACKWARD, FORWARD, GRAPH, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.routes import Pair
 from narrows.scenario.schemes import Scheme, read_scheme
+from narrows.scenario.sections import Section
 from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
@@ -40,6 +42,24 @@ _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 _COUNT = Param("", "count", (), None, 1, MOST_FLOWS, False, "", "")
 _CONNECTIONS = Param("", "count", (), None, 1, 1000, False, "", "")
 _DIRECTION = Param("", "choice", (FORWARD, BACKWARD), FORWARD, None, None, False, "", "")
+
+
+class FlowKeys(Section, frozen=True, kw_only=True):
+    """The keys of an entry of flows."""
+
+    scheme: Node | None = None
+    origin: Node | None = key(name="from", default=None)
+    target: Node | None = key(name="to", default=None)
+    start: Node | None = None
+    stop: Node | None = None
+    direction: Node | None = None
+    traffic: Node | None = None
+    connections: Node | None = None
+    dscp: Node | None = None
+    count: Node | None = None
+    interval: Node | None = None
+    extra_rtt: Node | None = None
+    label: Node | None = None
 
 
 @dataclass
@@ -156,44 +176,42 @@ class FlowReader:
             raise Wrong(value.mark, f"has more than {MOST_FLOWS} flows")
         for item in value.items:
             with self.problems.note():
-                mapping = mapping_of(item, "{scheme: cubic, start: 0 s}")
-                self._entry(mapping, background=background)
+                self._entry(item, background=background)
 
-    def _entry(self, mapping: Mapping, *, background: bool, most: int = 1) -> None:
+    def _entry(self, item: Node, *, background: bool, most: int = 1) -> None:
         problems, duration = self.problems, self.duration_ns
-        for _ in problems.known_keys(mapping, FLOW):
-            pass
+        keys = problems.section(item, FlowKeys, "scheme: cubic, start: 0 s")
         context = Context(problems)
 
-        def value(key: str, param: Param, default: Any) -> Any:
-            if key not in mapping.entries:
+        def value(written: Node | None, param: Param, default: Any) -> Any:
+            if written is None:
                 return default
-            result = read_value(mapping.entries[key], param, context)
+            result = read_value(written, param, context)
             return default if result is None else result
 
-        count = value("count", _COUNT, most)
-        interval, spread = self._interval(mapping, context)
-        traffic, entry = self._traffic(mapping)
-        scheme = self._scheme(mapping, entry, background)
-        connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, entry)
+        count = value(keys.count, _COUNT, most)
+        interval, spread = self._interval(keys.interval, context)
+        traffic, entry = self._traffic(keys.traffic)
+        scheme = self._scheme(keys, entry, background)
+        connections = self._connections(value(keys.connections, _CONNECTIONS, 1), keys.connections, entry)
         dscp = 0
-        if "dscp" in mapping.entries:
+        if keys.dscp is not None:
             with problems.note():
-                dscp = read_dscp(mapping.entries["dscp"])
+                dscp = read_dscp(keys.dscp)
         label = None
-        if "label" in mapping.entries:
+        if keys.label is not None:
             with problems.note():
-                label = self._label(mapping.entries["label"])
-        direction = value("direction", _DIRECTION, FORWARD)
-        extras = self._extra_rtts(mapping, count, context)
-        first, stop = value("start", _SPAN, 0), value("stop", _SPAN, duration)
+                label = self._label(keys.label)
+        direction = value(keys.direction, _DIRECTION, FORWARD)
+        extras = self._extra_rtts(keys.extra_rtt, count, context)
+        first, stop = value(keys.start, _SPAN, 0), value(keys.stop, _SPAN, duration)
         odd = {"traffic": traffic != BULK, "connections": connections != 1, "dscp": dscp != 0}
-        special = {key: mapping.key_marks[key] for key, is_odd in odd.items() if is_odd}
+        special = {key: keys.written.key_marks[key] for key, is_odd in odd.items() if is_odd}
         if len(self.found.items) + count > MOST_FLOWS:
-            raise Wrong(mapping.mark, f"makes more than {MOST_FLOWS} flows in all")
+            raise Wrong(keys.mark, f"makes more than {MOST_FLOWS} flows in all")
         if duration is None or stop is None:
             return
-        if not self._times(mapping, first, stop, count, interval, spread):
+        if not self._times(keys.written, first, stop, count, interval, spread):
             return
         if not self.network.hosts:
             # The problem has already been reported.
@@ -207,11 +225,11 @@ class FlowReader:
             dscp=dscp,
             background=background,
             group=label,
-            says=tuple(key for key in ("start", "stop") if key in mapping.entries),
+            says=tuple(key for key in ("start", "stop") if key in keys.written.entries),
             special=special,
         )
         for k in range(count):
-            hosts = self._hosts(mapping, direction, background, k)
+            hosts = self._hosts(keys, direction, background, k)
             backward = hosts == (RECEIVER, SENDER) and self.network.kind == "dumbbell"
             flow = replace(
                 common,
@@ -224,9 +242,8 @@ class FlowReader:
             )
             self.found.items.append(flow)
 
-    def _interval(self, mapping: Mapping, context: Context) -> tuple[int, int]:
+    def _interval(self, written: Node | None, context: Context) -> tuple[int, int]:
         """The time between starts, and the tolerance of each: `10 s +- 500 ms`."""
-        written = mapping.entries.get("interval")
         if written is None:
             return 0, 0
         parts = _PLUS_MINUS.split(written.text) if isinstance(written, Scalar) else []
@@ -244,11 +261,10 @@ class FlowReader:
             return interval, 0
         return interval, spread
 
-    def _traffic(self, mapping: Mapping) -> tuple[Component, Entry | None]:
-        written = mapping.entries.get("traffic")
+    def _traffic(self, written: Node | None) -> tuple[Component, Entry | None]:
         family = self.registry.traffic
         if written is None:
-            return BULK, family.get("bulk")
+            return BULK, family.get(BULK.kind)
         if not family:
             text = "this version of the core has no traffic but bulk; remove it"
             self.problems.add(written.mark, text)
@@ -259,15 +275,15 @@ class FlowReader:
             return BULK, None
         return entry, family[entry.kind]
 
-    def _scheme(self, mapping: Mapping, traffic: Entry | None, background: bool) -> Scheme | None:
+    def _scheme(self, keys: FlowKeys, traffic: Entry | None, background: bool) -> Scheme | None:
         datagrams = traffic is not None and traffic.datagram
-        written = mapping.entries.get("scheme")
+        written = keys.scheme
         if written is None:
             if datagrams:
                 return Scheme(UDP, {}, UDP)
             if background:
                 text = "needs the key scheme: background traffic is the same whatever is tested"
-                self.problems.add(mapping.mark, f"{text}; write for example scheme: reno")
+                self.problems.add(keys.mark, f"{text}; write for example scheme: reno")
             return None
         scheme = read_scheme(written, self.registry, self.problems, datagrams=datagrams, files=self.files)
         if scheme is not None and datagrams and scheme.name != UDP:
@@ -275,13 +291,10 @@ class FlowReader:
             self.problems.add(written.mark, text)
         return scheme
 
-    def _connections(self, result: Any, mapping: Mapping, traffic: Entry | None) -> int:
-        if result > 1 and traffic is not None and not traffic.parallel:
-            self.problems.add(
-                mapping.entries["connections"].mark,
-                f"{traffic.name} makes its own connections; leave it out",
-            )
-        return int(result)
+    def _connections(self, number: int, written: Node | None, traffic: Entry | None) -> int:
+        if number > 1 and written is not None and traffic is not None and not traffic.parallel:
+            self.problems.add(written.mark, f"{traffic.name} makes its own connections; leave it out")
+        return number
 
     def _label(self, written: Node) -> str:
         text = read_label(written, "must be a short name of at most 40 letters", 40)
@@ -292,8 +305,7 @@ class FlowReader:
         self.groups.add(text)
         return text
 
-    def _extra_rtts(self, mapping: Mapping, count: int, context: Context) -> list[int]:
-        written = mapping.entries.get("extra_rtt")
+    def _extra_rtts(self, written: Node | None, count: int, context: Context) -> list[int]:
         if written is None:
             return [0] * count
         if isinstance(written, Sequence):
@@ -345,43 +357,39 @@ class FlowReader:
             )
         return len(self.problems.found) == before
 
-    def _hosts(self, mapping: Mapping, direction: str, background: bool, k: int) -> Pair:
+    def _hosts(self, keys: FlowKeys, direction: str, background: bool, k: int) -> Pair:
         """The hosts of the k-th flow of an entry: the named ones, else a pair of the topology."""
-        network, problems = self.network, self.problems
-        named: dict[str, str] = {}
-        for key in ("from", "to"):
-            written = mapping.entries.get(key)
-            if written is None:
-                continue
-            name = written.text if isinstance(written, Scalar) else ""
-            if name not in network.hosts:
-                raise Wrong(written.mark, network.host_problem(name))
-            named[key] = name
-        if named and "direction" in mapping.entries:
+        origin, target = self._host(keys.origin), self._host(keys.target)
+        if (origin or target) and keys.direction is not None:
             text = "from and to say it already; remove one of the two"
-            problems.add(mapping.key_marks["direction"], text)
-        if len(named) < 2:
-            fitting = self._fitting(named)
+            self.problems.add(keys.key_mark(keys.direction), text)
+        if origin is None or target is None:
+            fitting = self._fitting(origin, target)
             if not fitting:
                 text = (
                     "needs the keys from and to: the host that sends the data and the one that receives them"
                 )
-                raise Wrong(mapping.mark, text)
+                raise Wrong(keys.mark, text)
             # Flows under test come first, whatever the background.
             mine = len(self.found.items) - (self.tested if background else 0)
-            pair = fitting[(k if named else mine) % len(fitting)]
+            pair = fitting[(k if origin or target else mine) % len(fitting)]
             return pair if direction == FORWARD else (pair[1], pair[0])
-        if named["from"] == named["to"]:
-            raise Wrong(mapping.entries["to"].mark, "must be another host than from")
-        return named["from"], named["to"]
+        if origin == target and keys.target is not None:
+            raise Wrong(keys.target.mark, "must be another host than from")
+        return origin, target
 
-    def _fitting(self, named: dict[str, str]) -> list[Pair]:
+    def _host(self, written: Node | None) -> str | None:
+        """The name of a host of the network; None if none is written."""
+        if written is None:
+            return None
+        name = written.text if isinstance(written, Scalar) else ""
+        if name not in self.network.hosts:
+            raise Wrong(written.mark, self.network.host_problem(name))
+        return name
+
+    def _fitting(self, origin: str | None, target: str | None) -> list[Pair]:
         """The pairs of the topology that match the named hosts."""
-        if not named:
+        if not (origin or target):
             return self.network.pairs
-        pairs = [*self.network.pairs, *((to, origin) for origin, to in self.network.pairs)]
-        return [
-            pair
-            for pair in pairs
-            if named.get("from", pair[0]) == pair[0] and named.get("to", pair[1]) == pair[1]
-        ]
+        pairs = [*self.network.pairs, *((to, first) for first, to in self.network.pairs)]
+        return [(a, b) for a, b in pairs if (origin or a) == a and (target or b) == b]

@@ -52,10 +52,6 @@ def keys_of(section: dict[str, Any]) -> dict[str, Key]:
 KEYS = keys_of(FORMAT["keys"])
 REAL_PATH = keys_of(FORMAT["real_path"])
 SCHEMA = KEYS["schema"].example
-#: Keys of a flow, an expectation, and `measure`.
-FLOW = tuple(FORMAT["definitions"]["flow"]["properties"])
-EXPECTATION = tuple(FORMAT["definitions"]["expect"]["items"]["properties"])
-MEASURE = tuple(KEYS["measure"].schema["properties"])
 #: The laws of `draw`, with their arguments.
 LAWS = {
     name: str(law["description"])

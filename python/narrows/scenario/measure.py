@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
 from narrows.documents.resolved import WHOLE_RUN, Measure
-from narrows.scenario.keys import MEASURE
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
+from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Node, Scalar, Sequence
 from narrows.text import did_you_mean, shorten
 
@@ -20,30 +22,43 @@ MOST_LINKS = 100
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 
 
+class MeasureKeys(Section, frozen=True, kw_only=True):
+    """The keys of `measure`."""
+
+    start: Node | None = field(name="from", default=None)
+    end: Node | None = field(name="to", default=None)
+    links: Node | None = None
+
+
 def read_measure(value: Node, duration_ns: int | None, network: Network, problems: Problems) -> Measure:
     """The key in base units."""
-    mapping = problems.expect_mapping(value, EXAMPLE)
+    keys = None
+    with problems.note():
+        keys = problems.section(value, MeasureKeys, EXAMPLE.strip("{}"))
+    if keys is None:
+        return WHOLE_RUN
     links: list[str] = []
-    times: dict[str, int | None] = {}
-    for key, written in problems.known_keys(mapping, MEASURE):
-        if key == "links":
-            with problems.note():
-                links = _links(written, network, problems)
-        else:
-            times[key] = read_value(written, _SPAN, Context(problems))
-    result = Measure(from_ns=times.get("from"), to_ns=times.get("to"), links=links)
-    if mapping is None or duration_ns is None or result == WHOLE_RUN:
+    if keys.links is not None:
+        with problems.note():
+            links = _links(keys.links, network, problems)
+    context = Context(problems)
+    result = Measure(
+        from_ns=None if keys.start is None else read_value(keys.start, _SPAN, context),
+        to_ns=None if keys.end is None else read_value(keys.end, _SPAN, context),
+        links=links,
+    )
+    if duration_ns is None or result == WHOLE_RUN:
         return WHOLE_RUN
     start = result.from_ns or 0
     end = duration_ns if result.to_ns is None else result.to_ns
-    if end > duration_ns:
+    if keys.end is not None and end > duration_ns:
         text = f"is after the end of the scenario at {show('span', duration_ns)} (duration)"
-        problems.add(mapping.entries["to"].mark, text)
-    elif start >= end:
-        key = "from" if "from" in mapping.entries else "to"
-        what = "to" if "to" in mapping.entries else "the end of the scenario"
-        text = f"must be before {what} ({show('span', end)})" if key == "from" else "must be after 0 s"
-        problems.add(mapping.entries[key].mark, text)
+        problems.add(keys.end.mark, text)
+    elif start >= end and keys.start is not None:
+        what = "the end of the scenario" if keys.end is None else "to"
+        problems.add(keys.start.mark, f"must be before {what} ({show('span', end)})")
+    elif start >= end and keys.end is not None:
+        problems.add(keys.end.mark, "must be after 0 s")
     return result
 
 

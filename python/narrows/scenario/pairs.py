@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from narrows.scenario.problems import Problems
 from narrows.scenario.schemes import Scheme
-from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+from narrows.scenario.sections import ScenarioKeys
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 
 if TYPE_CHECKING:
     from narrows.scenario.flows import Flow
@@ -23,32 +24,30 @@ MOST = 40
 DEFAULT_FLOWS = "2"
 
 
-def with_two_flows(tree: Mapping) -> Mapping:
+def with_two_flows(tree: Mark) -> Mapping:
     """The key `flows` of a scenario with pairs: two flows that start together by default."""
-    mark = tree.mark.at("flows")
+    mark = tree.at("flows")
     count = {"count": Scalar(mark, DEFAULT_FLOWS)}
     return Mapping(mark, dict(count), {"count": mark})
 
 
-def check(tree: Mapping, problems: Problems) -> None:
+def check(written: Node, keys: ScenarioKeys, problems: Problems) -> None:
     """Refuses keys that exclude pairs, and lists that are too short or too long."""
-    written = tree.entries[KEY]
-    if "schemes" in tree.entries:
+    if keys.schemes is not None:
         text = f"the list of {KEY} says which schemes are tested; remove one of the two"
-        problems.add(tree.key_marks["schemes"], text)
+        problems.add(keys.key_mark(keys.schemes), text)
     if not isinstance(written, Sequence) or not 2 <= len(written.items) <= MOST:
         problems.add(written.mark, f"must be a list of 2 to {MOST} schemes such as [cubic, bbr1]")
 
 
 def tests(
-    schemes: list[Scheme], flows: list[Flow], written: Mapping, problems: Problems
+    schemes: list[Scheme], flows: list[Flow], mark: Mark, problems: Problems
 ) -> list[tuple[list[str], list[tuple[Flow, Scheme]]]]:
     """The rows: the labels of the schemes under test, and the flows with their schemes."""
     tested = [flow for flow in flows if not flow.background]
     background = [(flow, flow.scheme) for flow in flows if flow.background and flow.scheme]
     named = next((flow for flow in tested if flow.scheme is not None), None)
     if named is not None or len(tested) != 2:
-        mark = written.key_marks.get("flows", written.key_marks[KEY])
         what = "one of them names its scheme" if named is not None else f"there are {len(tested)}"
         problems.add(
             mark, f"{KEY} needs two flows that name no scheme, and {what}; write flows: {{count: 2}}"

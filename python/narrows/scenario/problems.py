@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from narrows.errors import Problem, ScenarioError
 from narrows.scenario.habits import meant_key
+from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Mark, Node
 from narrows.text import did_you_mean
 
 #: After this many problems the rest is noise.
 MOST_PROBLEMS = 20
+Kind = TypeVar("Kind", bound=Section)
 
 
 class Wrong(Exception):  # noqa: N818 - found in what a user has written, and noted
@@ -66,14 +69,14 @@ class Problems:
             else:
                 self.unknown_key(mark, key, known)
 
-    def section(self, value: Node, known: Iterable[str], example: str) -> Mapping:
+    def section(self, value: Node, kind: type[Kind], example: str) -> Kind:
         """A mapping with some of the known keys; notes the others. Raises `Wrong` if the value is not a
         mapping.
         """
         mapping = mapping_of(value, f"{{{example}}}")
-        for _ in self.known_keys(mapping, known):
+        for _ in self.known_keys(mapping, kind.keys()):
             pass
-        return mapping
+        return kind.from_mapping(mapping)
 
     def expect_mapping(self, value: Node, example: str) -> Mapping | None:
         """The value as a mapping; raises `Wrong` with an example if it is not one."""

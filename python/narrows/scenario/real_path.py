@@ -16,6 +16,7 @@ from narrows.scenario.network import BACKWARD, DUMBBELL, FORWARD, Network
 from narrows.scenario.params import Context, require
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.registry import Param
+from narrows.scenario.sections import ScenarioKeys
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
@@ -47,7 +48,7 @@ PORTS = tuple(PARAMS["ports"].default)
 
 def is_wanted(tree: Mapping) -> bool:
     """True if a written scenario is for two hosts."""
-    where = tree.entries.get("where")
+    where = ScenarioKeys.from_mapping(tree).where
     return isinstance(where, Scalar) and where.text == WHERE
 
 
@@ -197,7 +198,7 @@ def check(tree: Mapping, network: Network, entry: resolved.RealPath, problems: P
             "two real hosts have one path between them; remove it, or run the scenario with --where emulate"
         )
         problems.add(mark.at(key), text)
-    timeline = tree.entries.get("timeline")
+    timeline = ScenarioKeys.from_mapping(tree).timeline
     for item in timeline.items if isinstance(timeline, Sequence) else []:
         for key, mark, _ in item if isinstance(item, Mapping) else ():
             if key in ("set", "cut", "restore"):

@@ -41,6 +41,7 @@ from narrows.scenario.schemes import (
     read_schemes,
     with_settings,
 )
+from narrows.scenario.sections import ScenarioKeys
 from narrows.scenario.slugs import Slugs, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
@@ -92,8 +93,9 @@ def resolve(
         )
     problems = Problems()
     files = Files(base or Path())
+    keys = ScenarioKeys.from_mapping(tree)
     _check_keys(tree, problems)
-    _check_schema(tree, problems)
+    _check_schema(keys.schema, problems)
     where, duration, runs, seed, record, transfers, bin_ns, sample_ns = (
         _single(tree, name, problems) for name in _SINGLE
     )
@@ -109,33 +111,33 @@ def resolve(
         if link.mirrors is not None:
             link.delay_ns = link.mirrors.delay_ns
     network.check_connected(problems)
-    schemes = _schemes(tree, registry, files, problems)
-    flows = _flows(tree, duration, network, registry, files, problems)
-    if "hosts" in tree.entries:
-        hosts = problems.expect_mapping(tree.entries["hosts"], KEYS["hosts"].example)
+    schemes = _schemes(keys, registry, files, problems)
+    flows = _flows(keys, duration, network, registry, files, problems)
+    if keys.hosts is not None:
+        hosts = problems.expect_mapping(keys.hosts, KEYS["hosts"].example)
         only = flows.background_hosts
         read_settings(hosts or Mapping(tree.mark.at("hosts")), network, only, registry, problems)
     _check_extra_rtt(tree, flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
     timeline: list[Change] = []
-    if "timeline" in tree.entries and duration is not None and not problems.found:
+    if keys.timeline is not None and duration is not None and not problems.found:
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
-        timeline = reader.read(tree.entries["timeline"])
+        timeline = reader.read(keys.timeline)
     if between:
         real_path.check(tree, network, between, problems)
-    transport, written = _transport(tree, registry, problems)
+    transport, written = _transport(keys.transport, registry, problems)
     schemes = [with_settings(scheme, written, registry) for scheme in schemes]
     for flow in flows.items:
         flow.scheme = flow.scheme and with_settings(flow.scheme, written, registry)
-    rows = _rows(schemes, flows, tree, network, problems)
-    report = _report(tree, problems)
+    rows = _rows(schemes, flows, keys, network, problems)
+    report = _report(keys.report, problems)
     measure = WHOLE_RUN
-    if "measure" in tree.entries:
-        measure = read_measure(tree.entries["measure"], duration, network, problems)
-    expect = read_expectations(tree, rows, problems) if "expect" in tree.entries else []
-    name = _name(tree, file_name, problems)
-    question = _text(tree, "question", problems)
-    title = _text(tree, "title", problems) if "title" in tree.entries else None
+    if keys.measure is not None:
+        measure = read_measure(keys.measure, duration, network, problems)
+    expect = [] if keys.expect is None else read_expectations(keys.expect, rows, problems)
+    name = _name(keys.name, file_name, problems)
+    question = _text(keys.question, problems)
+    title = None if keys.title is None else _text(keys.title, problems)
     problems.raise_if_any()
     assert duration is not None
     warnings: list[Problem] = []
@@ -176,17 +178,17 @@ def resolve(
     )
 
 
-def _schemes(tree: Mapping, registry: Registry, files: Files, problems: Problems) -> list[Scheme]:
+def _schemes(keys: ScenarioKeys, registry: Registry, files: Files, problems: Problems) -> list[Scheme]:
     """The schemes under test."""
-    written = tree.entries.get("schemes")
-    if pairs.KEY in tree.entries:
-        pairs.check(tree, problems)
-        written = tree.entries[pairs.KEY]
+    written = keys.schemes
+    if keys.pairs is not None:
+        written = keys.pairs
+        pairs.check(written, keys, problems)
     return [] if written is None else read_schemes(written, registry, problems, files)
 
 
 def _flows(
-    tree: Mapping,
+    keys: ScenarioKeys,
     duration: int | None,
     network: Network,
     registry: Registry,
@@ -195,10 +197,10 @@ def _flows(
 ) -> Flows:
     """The flows under test, then the background."""
     reader = FlowReader(duration, network, registry, problems, files)
-    usual = pairs.with_two_flows(tree) if pairs.KEY in tree.entries else Mapping(tree.mark.at("flows"))
-    reader.flows(tree.entries.get("flows", usual))
-    if "background" in tree.entries:
-        reader.background(tree.entries["background"])
+    usual = Mapping(keys.mark.at("flows")) if keys.pairs is None else pairs.with_two_flows(keys.mark)
+    reader.flows(usual if keys.flows is None else keys.flows)
+    if keys.background is not None:
+        reader.background(keys.background)
     return reader.found
 
 
@@ -232,8 +234,7 @@ def _check_keys(tree: Mapping, problems: Problems) -> None:
             problems.add(tree.mark, text)
 
 
-def _check_schema(tree: Mapping, problems: Problems) -> None:
-    value = tree.entries.get("schema")
+def _check_schema(value: Node | None, problems: Problems) -> None:
     if value is None:
         return
     text = value.text if isinstance(value, Scalar) else ""
@@ -257,8 +258,7 @@ def _single(tree: Mapping, name: str, problems: Problems) -> Any:
     return param.default if result is None else result
 
 
-def _text(tree: Mapping, key: str, problems: Problems) -> str:
-    value = tree.entries.get(key)
+def _text(value: Node | None, problems: Problems) -> str:
     if value is None:
         return ""
     with problems.note():
@@ -266,8 +266,7 @@ def _text(tree: Mapping, key: str, problems: Problems) -> str:
     return ""
 
 
-def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
-    value = tree.entries.get("name")
+def _name(value: Node | None, file_name: str, problems: Problems) -> str:
     if value is None:
         slug = slug_of(PurePath(file_name).stem)
         return slug if _NAME.fullmatch(slug) else "scenario"
@@ -298,22 +297,23 @@ def _check_extra_rtt(
 
 
 def _rows(
-    schemes: list[Scheme], flows: Flows, tree: Mapping, network: Network, problems: Problems
+    schemes: list[Scheme], flows: Flows, keys: ScenarioKeys, network: Network, problems: Problems
 ) -> list[SchemeRow]:
     """The rows of the results: every scheme under test with all flows, or the written mix."""
     if not flows.items:
         return []
-    if pairs.KEY in tree.entries:
-        tests = pairs.tests(schemes, flows.items, tree, problems)
-        mark = tree.key_marks[pairs.KEY]
+    if keys.pairs is not None:
+        mark = keys.key_mark(keys.pairs)
+        flows_mark = mark if keys.flows is None else keys.key_mark(keys.flows)
+        tests = pairs.tests(schemes, flows.items, flows_mark, problems)
         return _list_rows([(labels, labels, used) for labels, used in tests], network, mark, problems)
     need = any(flow.scheme is None for flow in flows.items)
-    if "schemes" in tree.entries and not need:
+    if keys.schemes is not None and not need:
         text = "has no effect because every flow names its own scheme; remove it, or remove scheme from the"
-        problems.add(tree.key_marks["schemes"], f"{text} flows that shall run the schemes under test")
+        problems.add(keys.key_mark(keys.schemes), f"{text} flows that shall run the schemes under test")
         return []
-    if need and "schemes" not in tree.entries:
-        problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
+    if need and keys.schemes is None:
+        problems.add(keys.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
         return []
     tested: list[Scheme | None] = list(schemes) if need else [None]
     rows: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]] = []
@@ -325,7 +325,7 @@ def _rows(
             dict.fromkeys(model.label for model in distinguish_models(tests_of) if model.name != UDP)
         ) or [UDP]
         rows.append((labels, [], used))
-    mark = tree.key_marks["schemes" if need else "flows"]
+    mark = keys.written.key_marks["schemes" if need else "flows"]
     return _list_rows(rows, network, mark, problems)
 
 
@@ -371,9 +371,9 @@ def _check_special(scheme: Scheme, flow: Flow, problems: Problems) -> None:
             problems.add(mark, text)
 
 
-def _transport(tree: Mapping, registry: Registry, problems: Problems) -> tuple[Params, Params]:
+def _transport(value: Node | None, registry: Registry, problems: Problems) -> tuple[Params, Params]:
     """All settings of the transport, and the written ones."""
-    value: Node = tree.entries.get("transport", Mapping(Mark("", path="transport")))
+    value = Mapping(Mark("", path="transport")) if value is None else value
     mapping = problems.expect_mapping(value, KEYS["transport"].example)
     if mapping is None:
         return {}, {}
@@ -382,8 +382,8 @@ def _transport(tree: Mapping, registry: Registry, problems: Problems) -> tuple[P
     return every, {name: value for name, value in every.items() if name in mapping.entries}
 
 
-def _report(tree: Mapping, problems: Problems) -> Report:
-    value: Node = tree.entries.get("report", Mapping(Mark("", path="report")))
+def _report(value: Node | None, problems: Problems) -> Report:
+    value = Mapping(Mark("", path="report")) if value is None else value
     mapping = problems.expect_mapping(value, KEYS["report"].example)
     pdf = True
     for _, item in problems.known_keys(mapping, (_FLAG_PDF,)):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any
 
 from narrows.documents.components import Values
+from narrows.documents.programs import Plan
+from narrows.documents.resolved import NamedFile, Params
 from narrows.errors import DataError, Problem
 from narrows.scenario.files import Files
 from narrows.scenario.habits import HABITS
@@ -16,6 +17,7 @@ from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Entry, Param, Profile, Registry
+from narrows.scenario.sections import SchemeKeys
 from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
@@ -44,7 +46,7 @@ class Scheme:
     params: dict[str, object]
     label: str
     #: Its object file, in the form of cells.
-    object_file: dict[str, str] | None = None
+    object_file: NamedFile | None = None
     #: Settings of the transport for its flows alone, in base units.
     transport: dict[str, object] = field(default_factory=dict)
     #: Settings of its profile; those of the scenario override them.
@@ -54,7 +56,7 @@ class Scheme:
     #: True if it generates the media that it sends, so that its flows carry no other traffic.
     media: bool = False
     #: The program that is both ends of its flows, in the form of cells.
-    program: dict[str, Any] | None = None
+    program: Plan | None = None
     #: The choice of its model from a list, and its explanation.
     choice: ModelChoice | None = None
     why: Problem | None = None
@@ -91,7 +93,7 @@ def _scheme(
             return _read_program(value, registry, problems, files)
         if "scheme" not in value.entries:
             raise Wrong(value.mark, _without_scheme(value, registry))
-        name_value, given = value.entries["scheme"], value
+        name_value, given = SchemeKeys.from_mapping(value).scheme or value, value
     mark = name_value.mark.at(value.mark.path)
     if not isinstance(name_value, Scalar) or name_value.is_null:
         raise Wrong(mark, "must be the name of a scheme; narrows schemes lists them")
@@ -116,14 +118,14 @@ def _scheme(
         choice = choose(written, name, files)
         given = Mapping(given.mark, {**given.entries, model: choice.model}, given.key_marks)
     values = read_params(given, params, name, context, ignore=beside)
-    file = values[model] if model else None
+    digest = Values(values).digest(model) if model else None
     # A scheme may need no model; where one is required or can't be read, that is a problem already.
     is_optional = model not in given.entries and not any(
         each.required for each in params if each.name == model
     )
-    if model and (file["sha256"] if file else is_optional):
+    if model and (digest if values[model] else is_optional):
         # The core checks whether the model has the right kind and is complete, or is needed.
-        content = {file["sha256"]: files.contents[file["sha256"]]} if file else {}
+        content = {digest: files.contents[digest]} if digest else {}
         if refusal := registry.scheme_refusal(name, values, content):
             at = given.entries.get(model, name_value)
             problems.add(at.mark.at(value.mark.below(model)), refusal, is_of_file=True)
@@ -231,7 +233,7 @@ def _with_model(value: Mapping, registry: Registry) -> Mapping:
 def missing_model(params: dict[str, object]) -> str | None:
     """The name of a model among the parameters of a scheme that is not installed."""
     for value in params.values():
-        if isinstance(value, dict) and "sha256" in value and value["sha256"] is None:
+        if isinstance(value, dict) and value.get("sha256", "") is None:
             return str(value["name"])
     return None
 
@@ -257,8 +259,7 @@ def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Pr
         return None
     name = written.text
     if name not in known:
-        hint = did_you_mean(name, list(known))
-        text = f'"{shorten(name)}" is not one of {", ".join(known)}{hint}'
+        text = f'"{shorten(name)}" is not one of {", ".join(known)}{did_you_mean(name, list(known))}'
         problems.add(written.mark, text)
         return None
     return known[name]
@@ -278,16 +279,13 @@ def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Proble
     return None
 
 
-def _read_transport(
-    given: Mapping, entry: Entry | None, registry: Registry, problems: Problems
-) -> dict[str, Any]:
+def _read_transport(given: Mapping, entry: Entry | None, registry: Registry, problems: Problems) -> Params:
     """The written transport settings for this scheme only."""
     written = given.entries.get(TRANSPORT)
     if written is None:
         return {}
     if entry is None:
-        text = "only native schemes run over Narrows' transport; remove it"
-        problems.add(given.key_marks[TRANSPORT], text)
+        problems.add(given.key_marks[TRANSPORT], "only native schemes run over Narrows' transport; remove it")
         return {}
     mapping = problems.expect_mapping(written, "{initial_window: 4 packets}")
     if mapping is None:
@@ -299,9 +297,9 @@ def _read_transport(
     return {name: value for name, value in values.items() if name in mapping.entries}
 
 
-def check_settings(mapping: Mapping, values: dict[str, Any], problems: Problems) -> None:
+def check_settings(mapping: Mapping, values: Params, problems: Problems) -> None:
     """Refuses combinations of transport settings that exclude each other."""
-    if values.get("sack") is not False:
+    if Values(values).flag("sack") is not False:
         return
     for name, unset in (("acks_per_rtt", 0), ("sack_reach", 0), ("reliable", True)):
         if name in mapping.entries and values.get(name) != unset:
@@ -315,12 +313,12 @@ def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
     return tuple(param for param in every if param.name in FOR_MEDIA) if entry.media else every
 
 
-def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]) -> list[str]:
+def _labels(name: str, given: Mapping, model: str | None, values: Params) -> list[str]:
     """The scheme with its written settings; the longer labels are for when another model has the
     same name.
     """
     named = given.entries.get(model) if model else None
-    words = _model_words(named.text, values[model]) if model and isinstance(named, Scalar) else ("",)
+    words = _model_words(named.text, model, values) if model and isinstance(named, Scalar) else ("",)
     labels = []
     for word in words:
         parts = [name]
@@ -331,11 +329,11 @@ def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]
     return labels
 
 
-def _model_words(text: str, file: dict[str, Any] | None) -> tuple[str, str, str]:
+def _model_words(text: str, model: str, values: Params) -> tuple[str, str, str]:
     """Variants of a model's name in a label: its name, with its folder, with the hash of its content."""
     path = PurePath(text)
     name = path.stem if "/" in text else text
-    digest = (file or {}).get("sha256") or ""
+    digest = Values(values).digest(model) or ""
     return name, f"{path.parent.name}/{name}" if path.parent.name else name, f"{name}@{digest[:8]}"
 
 
@@ -358,12 +356,12 @@ def _read_object(value: Mapping, registry: Registry, problems: Problems, files: 
         return None
     try:
         file = files.read_object(written)
-        name = BPF_PREFIX + registry.object_name(files.contents[file["sha256"]])
+        name = BPF_PREFIX + registry.object_name(files.contents[file.sha256])
     except DataError as error:
         problems.add(written.mark, str(error), is_of_file=True)
         return None
     except ValueError as error:
-        problems.add(written.mark, f"{file['name']}: {error}", is_of_file=True)
+        problems.add(written.mark, f"{file.name}: {error}", is_of_file=True)
         return None
     return Scheme(name, {}, _read_name(value, name, registry, problems) or name, file)
 
@@ -399,7 +397,7 @@ def _read_program(value: Node, registry: Registry, problems: Problems, files: Fi
         name,
         {},
         _read_name(given, name, registry, problems) or " ".join(label),
-        program=programs.document(program, variant, values),
+        program=programs.plan(program, variant, values),
     )
 
 
@@ -465,7 +463,7 @@ def _identity(scheme: Scheme) -> str:
 def distinguish_models(schemes: list[Scheme]) -> list[Scheme]:
     """The schemes, with longer labels if several models have the same name."""
     for step in range(2):
-        models: dict[str, list[dict[str, Any]]] = {}
+        models: dict[str, list[Params]] = {}
         for scheme in schemes:
             models.setdefault(scheme.label, []).append(scheme.params)
         schemes = [

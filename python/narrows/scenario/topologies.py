@@ -19,6 +19,7 @@ from narrows.scenario.params import Context as _Context
 from narrows.scenario.params import read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Param, Registry
+from narrows.scenario.sections import ScenarioKeys, Section
 from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
@@ -32,8 +33,50 @@ STAR_HOSTS = ("top", "bottom", "left", "right")
 MOST_NODES = 200
 
 _COUNT = Param("", "count", (), None, 1, MOST_NODES, False, "", "")
-_ACCESS = ("access", "up", "down")
 _EXAMPLE = "forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
+
+
+class _Ways(Section, frozen=True, kw_only=True):
+    forward: Node | None = None
+    backward: Node | None = None
+
+
+class _Access(Section, frozen=True, kw_only=True):
+    access: Node | None = None
+    up: Node | None = None
+    down: Node | None = None
+
+
+class _Dumbbell(Section, frozen=True, kw_only=True):
+    pairs: Node | None = None
+    left: Node | None = None
+    right: Node | None = None
+    hosts: Node | None = None
+    access: Node | None = None
+    up: Node | None = None
+    down: Node | None = None
+
+
+class _Star(Section, frozen=True, kw_only=True):
+    center: Node | None = None
+    hosts: Node | None = None
+    access: Node | None = None
+    up: Node | None = None
+    down: Node | None = None
+
+
+class _Chain(Section, frozen=True, kw_only=True):
+    hops: Node | None = None
+    forward: Node | None = None
+    backward: Node | None = None
+    links: Node | None = None
+
+
+class _ParkingLot(_Chain, frozen=True, kw_only=True):
+    hosts: Node | None = None
+    access: Node | None = None
+    up: Node | None = None
+    down: Node | None = None
 
 
 class _Lists(NamedTuple):
@@ -63,28 +106,31 @@ class _Reader:
         elif there is None:
             link.mirrors = reverse
 
-    def access(self, host: str, router: str, scopes: list[Mapping]) -> None:
+    def access(self, host: str, router: str, scopes: list[_Access]) -> None:
         """The link of a host to its router; for each direction the first scope that describes it counts."""
-        self.join(host, router, _first(scopes, ("up", "access")), _first(scopes, ("down", "access")))
+        up, down = ([(own.up, own.access) for own in scopes], [(own.down, own.access) for own in scopes])
+        self.join(host, router, _first(up), _first(down))
 
 
-def _first(scopes: list[Mapping], keys: tuple[str, str]) -> _Lists | None:
-    for number, mapping in enumerate(scopes):
-        for key in keys:
-            if key in mapping.entries:
-                return _Lists(mapping.entries[key], number > 0 or key == "access")
+def _first(scopes: list[tuple[Node | None, Node | None]]) -> _Lists | None:
+    for number, (one_way, both_ways) in enumerate(scopes):
+        if one_way is not None:
+            return _Lists(one_way, number > 0)
+        if both_ways is not None:
+            return _Lists(both_ways, True)
     return None
 
 
 def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple[str, Network]:
     """The network of a scenario and the name of its topology."""
-    written = tree.entries.get("topology")
-    if "network" in tree.entries:
-        for key in ("topology", "path"):
-            if key in tree.entries:
+    keys = ScenarioKeys.from_mapping(tree)
+    written = keys.topology
+    if keys.network is not None:
+        for other in (keys.topology, keys.path):
+            if other is not None:
                 text = "the key network describes all links; remove one of the two"
-                problems.add(tree.key_marks[key], text)
-        return "network", read_free_network(tree.entries["network"], registry, problems)
+                problems.add(keys.key_mark(other), text)
+        return "network", read_free_network(keys.network, registry, problems)
     name = "dumbbell"
     reader = _Reader(Network("graph"), problems)
     with problems.note():
@@ -92,12 +138,12 @@ def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple
             ((name, mark, settings),) = written
             if name not in SHAPES:
                 raise unknown_key(mark, name, SHAPES)
-            if name != "dumbbell" and "path" in tree.entries:
+            if name != "dumbbell" and keys.path is not None:
                 text = f"a {name} has its links under topology.{name}; remove path"
-                problems.add(tree.key_marks["path"], text)
-            _READERS[name](reader, settings, tree)
+                problems.add(keys.key_mark(keys.path), text)
+            _READERS[name](reader, settings, keys)
         elif written is None or (isinstance(written, Scalar) and written.text in PLAIN):
-            return written.text if written else name, _plain(tree, problems)
+            return written.text if written else name, _plain(keys, problems)
         else:
             raise Wrong(written.mark, _refusal(written))
     return name, reader.network
@@ -114,7 +160,7 @@ def _refusal(written: Node) -> str:
     return f"must name one of {any_of(known)}"
 
 
-def _plain(tree: Mapping, problems: Problems) -> Network:
+def _plain(tree: ScenarioKeys, problems: Problems) -> Network:
     network = Network("dumbbell", pairs=[(SENDER, RECEIVER)])
     network.hosts = {SENDER: tree.mark, RECEIVER: tree.mark}
     _shared_path(_Reader(network, problems), tree, SENDER, RECEIVER)
@@ -122,81 +168,76 @@ def _plain(tree: Mapping, problems: Problems) -> Network:
     return network
 
 
-def _shared_path(reader: _Reader, tree: Mapping, word: str, other: str) -> None:
+def _shared_path(reader: _Reader, tree: ScenarioKeys, word: str, other: str) -> None:
     """The key `path`, as the link between two nodes."""
-    if "path" not in tree.entries and real_path.is_wanted(tree):
+    if tree.path is None and real_path.is_wanted(tree.written):
         reader.join(word, other, None, None, FORWARD, BACKWARD)
         return
-    if "path" not in tree.entries:
+    if tree.path is None:
         text = f"the key path is missing; write for example path: {{{_EXAMPLE}}}, or describe a network"
         reader.problems.add(tree.mark, f"{text} with the key network")
         reader.join(word, other, None, None, FORWARD, BACKWARD)
         return
-    mapping = Mapping(Mark("", path="path"))
+    ways = _Ways(written=Mapping(Mark("", path="path")))
     with reader.problems.note():
-        mapping = reader.problems.section(tree.entries["path"], (FORWARD, BACKWARD), _EXAMPLE)
-    if FORWARD not in mapping.entries and tree.entries["path"] is mapping:
+        ways = reader.problems.section(tree.path, _Ways, _EXAMPLE)
+    if ways.forward is None and tree.path is ways.written:
         text = "needs the key forward: the elements from sender to receiver"
-        reader.problems.add(mapping.mark, text)
-    reader.join(word, other, *_directions(mapping), FORWARD, BACKWARD)
+        reader.problems.add(ways.mark, text)
+    reader.join(word, other, *_directions(ways), FORWARD, BACKWARD)
 
 
-def _directions(mapping: Mapping, *, shared: bool = False) -> tuple[_Lists | None, _Lists | None]:
-    pairs = [
-        _Lists(mapping.entries[key], shared) if key in mapping.entries else None
-        for key in (FORWARD, BACKWARD)
-    ]
-    return pairs[0], pairs[1]
+def _directions(ways: _Ways, *, shared: bool = False) -> tuple[_Lists | None, _Lists | None]:
+    there = None if ways.forward is None else _Lists(ways.forward, shared)
+    return there, None if ways.backward is None else _Lists(ways.backward, shared)
 
 
-def _dumbbell(reader: _Reader, settings: Node, tree: Mapping) -> None:
-    known = ("pairs", "left", "right", "hosts", *_ACCESS)
+def _dumbbell(reader: _Reader, settings: Node, tree: ScenarioKeys) -> None:
     network, problems = reader.network, reader.problems
-    mapping = problems.section(settings, known, "pairs: 2, access: [{rate: 1 Gbit/s}]")
+    keys = problems.section(settings, _Dumbbell, "pairs: 2, access: [{rate: 1 Gbit/s}]")
     network.routers = ["router1", "router2"]
     _shared_path(reader, tree, *network.routers)
     network.cuts["path"] = list(network.links)
     sides: list[dict[str, Mark]] = []
-    if "pairs" in mapping.entries:
-        for key in ("left", "right"):
-            if key in mapping.entries:
+    if keys.pairs is not None:
+        for written in (keys.left, keys.right):
+            if written is not None:
                 text = "write either pairs, or left and right"
-                problems.add(mapping.key_marks[key], text)
-        pairs = read_value(mapping.entries["pairs"], _COUNT, _Context(problems)) or 1
-        mark = mapping.entries["pairs"].mark
+                problems.add(keys.key_mark(written), text)
+        pairs = read_value(keys.pairs, _COUNT, _Context(problems)) or 1
+        mark = keys.pairs.mark
         sides = [{f"{kind}{k}": mark for k in range(1, pairs + 1)} for kind in (SENDER, RECEIVER)]
     else:
-        for key in ("left", "right"):
-            if key not in mapping.entries:
+        for key, written in (("left", keys.left), ("right", keys.right)):
+            if written is None:
                 text = f"needs the key {key}: the hosts of that side; or pairs: how many hosts each side has"
-                raise Wrong(mapping.mark, text)
-            sides.append(named_hosts(mapping.entries[key], problems))
+                raise Wrong(keys.mark, text)
+            sides.append(named_hosts(written, problems))
     for side in sides:
         add_hosts(network, side, problems)
-    own = _own_access(mapping, network.hosts, problems)
+    own = _own_access(keys.hosts, keys.written, network.hosts, problems)
     for side, router in zip(sides, network.routers, strict=True):
         for host in side:
-            reader.access(host, router, [*own(host), mapping])
+            reader.access(host, router, own(host))
     left, right = (list(side) for side in sides)
     if left and right:
         most = max(len(left), len(right))
         network.pairs = [(left[k % len(left)], right[k % len(right)]) for k in range(most)]
 
 
-def _star(reader: _Reader, settings: Node, _tree: Mapping) -> None:
+def _star(reader: _Reader, settings: Node, _tree: ScenarioKeys) -> None:
     network, problems = reader.network, reader.problems
     example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
-    mapping = problems.section(settings, ("center", "hosts", *_ACCESS), example)
-    center = mapping.entries.get("center")
-    network.routers = [read_label(center, "must be a name", 32) if center is not None else "center"]
-    hosts = dict.fromkeys(STAR_HOSTS, mapping.mark)
-    written = mapping.entries.get("hosts")
+    keys = problems.section(settings, _Star, example)
+    network.routers = [read_label(keys.center, "must be a name", 32) if keys.center is not None else "center"]
+    hosts = dict.fromkeys(STAR_HOSTS, keys.mark)
+    written = keys.hosts
     if written is not None and not (isinstance(written, Mapping) and _are_usual(written)):
         hosts = named_hosts(written, problems)
     add_hosts(network, hosts, problems)
-    own = _own_access(mapping, network.hosts, problems)
+    own = _own_access(written, keys.written, network.hosts, problems)
     for host in network.hosts:
-        reader.access(host, network.routers[0], [*own(host), mapping])
+        reader.access(host, network.routers[0], own(host))
     if {"right", "left"} <= set(network.hosts):
         network.pairs = [("right", "left")]
     elif len(network.hosts) == 2:
@@ -209,75 +250,76 @@ def _are_usual(hosts: Mapping) -> bool:
     return any(name in STAR_HOSTS or did_you_mean(name, STAR_HOSTS) for name in hosts.entries)
 
 
-def _parking_lot(reader: _Reader, settings: Node, _tree: Mapping) -> None:
-    known = ("hops", FORWARD, BACKWARD, "links", "hosts", *_ACCESS)
+def _parking_lot(reader: _Reader, settings: Node, _tree: ScenarioKeys) -> None:
     example = "hops: 3, forward: [{rate: 100 Mbit/s}, {delay: 10 ms}]"
-    mapping = reader.problems.section(settings, known, example)
+    keys = reader.problems.section(settings, _ParkingLot, example)
     network = reader.network
-    hops = _hops(reader, mapping)
+    hops = _hops(reader, keys)
     network.routers = [f"router{number}" for number in range(1, len(hops) + 2)]
     for number, (there, back) in enumerate(hops):
         reader.join(network.routers[number], network.routers[number + 1], there, back)
     network.pairs = [("source", "sink"), *((f"source{k}", f"sink{k}") for k in range(1, len(hops) + 1))]
     network.default_flows = len(network.pairs)
-    add_hosts(network, {host: mapping.mark for pair in network.pairs for host in pair}, reader.problems)
-    own = _own_access(mapping, network.hosts, reader.problems)
+    add_hosts(network, {host: keys.mark for pair in network.pairs for host in pair}, reader.problems)
+    own = _own_access(keys.hosts, keys.written, network.hosts, reader.problems)
     ends = [(0, len(hops)), *((number, number + 1) for number in range(len(hops)))]
     for pair, places in zip(network.pairs, ends, strict=True):
         for host, place in zip(pair, places, strict=True):
-            reader.access(host, network.routers[place], [*own(host), mapping])
+            reader.access(host, network.routers[place], own(host))
 
 
-def _chain(reader: _Reader, settings: Node, _tree: Mapping) -> None:
+def _chain(reader: _Reader, settings: Node, _tree: ScenarioKeys) -> None:
     example = "links: [{forward: [{rate: 12 Mbit/s}]}, {forward: [{delay: 20 ms}]}]"
-    mapping = reader.problems.section(settings, ("hops", FORWARD, BACKWARD, "links"), example)
+    keys = reader.problems.section(settings, _Chain, example)
     network = reader.network
-    hops = _hops(reader, mapping)
+    hops = _hops(reader, keys)
     network.routers = [f"router{number}" for number in range(1, len(hops))]
-    network.hosts = {SENDER: mapping.mark, RECEIVER: mapping.mark}
+    network.hosts = {SENDER: keys.mark, RECEIVER: keys.mark}
     nodes = [SENDER, *network.routers, RECEIVER]
     for number, (there, back) in enumerate(hops):
         reader.join(nodes[number], nodes[number + 1], there, back)
     network.pairs = [(SENDER, RECEIVER)]
 
 
-def _hops(reader: _Reader, mapping: Mapping) -> list[tuple[_Lists | None, _Lists | None]]:
+def _hops(reader: _Reader, keys: _Chain) -> list[tuple[_Lists | None, _Lists | None]]:
     """The links of a row of routers: `links` one by one, or `hops` with the same `forward` and `backward`."""
     problems = reader.problems
-    if "links" in mapping.entries:
-        for key in ("hops", FORWARD, BACKWARD):
-            if key in mapping.entries:
+    if keys.links is not None:
+        for other in (keys.hops, keys.forward, keys.backward):
+            if other is not None:
                 text = "links lists every hop by itself; remove one of the two"
-                problems.add(mapping.key_marks[key], text)
-        written = mapping.entries["links"]
+                problems.add(keys.key_mark(other), text)
+        written = keys.links
         if not isinstance(written, Sequence) or not written.items or len(written.items) > MOST_NODES:
             raise Wrong(written.mark, f"must be a list of 1 to {MOST_NODES} links such as [{{{_EXAMPLE}}}]")
         hops = []
         for item in written.items:
             with problems.note():
-                hops.append(_directions(problems.section(item, (FORWARD, BACKWARD), _EXAMPLE)))
+                hops.append(_directions(problems.section(item, _Ways, _EXAMPLE)))
         return hops
-    if "hops" not in mapping.entries or FORWARD not in mapping.entries:
+    if keys.hops is None or keys.forward is None:
         text = "needs the keys hops and forward: how many links there are, and the elements of each; or links"
-        raise Wrong(mapping.mark, text)
-    count = read_value(mapping.entries["hops"], _COUNT, _Context(problems)) or 1
-    return [_directions(mapping, shared=True)] * count
+        raise Wrong(keys.mark, text)
+    count = read_value(keys.hops, _COUNT, _Context(problems)) or 1
+    return [_directions(_Ways.from_mapping(keys.written), shared=True)] * count
 
 
 _READERS = {"dumbbell": _dumbbell, "star": _star, "parking-lot": _parking_lot, "chain": _chain}
 
 
-def _own_access(mapping: Mapping, hosts: Iterable[str], problems: Problems) -> Callable[[str], list[Mapping]]:
-    """The access of single hosts, from `hosts:` of a topology."""
-    known, result = list(hosts), dict[str, Mapping]()
-    written = mapping.entries.get("hosts")
+def _own_access(
+    written: Node | None, topology: Mapping, hosts: Iterable[str], problems: Problems
+) -> Callable[[str], list[_Access]]:
+    """The access of single hosts, from `hosts:` of a topology, and that of all hosts."""
+    shared = _Access.from_mapping(topology)
+    known, result = list(hosts), dict[str, _Access]()
     if isinstance(written, Mapping):
         for name, mark, value in written:
             if name not in known:
                 problems.unknown_key(mark, name, known)
             elif not (isinstance(value, Scalar) and value.is_null):
                 with problems.note():
-                    result[name] = problems.section(value, _ACCESS, "access: [{delay: 5 ms}]")
+                    result[name] = problems.section(value, _Access, "access: [{delay: 5 ms}]")
     elif written is not None and not isinstance(written, Sequence):
         problems.add(written.mark, "must be hosts with their access, such as {left: {down: [...]}}")
-    return lambda host: [result[host]] if host in result else []
+    return lambda host: [result[host], shared] if host in result else [shared]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from narrows.documents import agent
 
 if TYPE_CHECKING:
-    from narrows.scenario.programs.manifest import Program
+    from narrows.scenario.programs.program import Program
 
 #: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own, external programs.
 NATIVE, BPF, LINUX, PROGRAM = "native", "bpf", "linux", "program"
@@ -114,11 +114,11 @@ def _programs(machine: Machine) -> list[SchemeInfo]:
 def describe_program(program: Program, variant: str, machine: Machine) -> SchemeInfo:
     """A variant of a program."""
     from narrows.scenario.programs.missing import why_missing
-    from narrows.scenario.programs.scheme import defaults, document
+    from narrows.scenario.programs.scheme import defaults, plan
 
     one = program.variants[variant]
     name = f"{program.name}:{variant}"
-    missing = machine.trouble or why_missing(document(program, one, defaults(program, one)))
+    missing = machine.trouble or why_missing(plan(program, one, defaults(program, one)))
     return SchemeInfo(
         name,
         PROGRAM,

@@ -5,113 +5,54 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+from narrows.documents.programs import CONNECTOR, LISTENER
 from narrows.errors import DataError, Problem, ScenarioError
-from narrows.files import read_packaged, read_whole
-from narrows.scenario.keys import Key, keys_of
+from narrows.files import read_whole
+from narrows.scenario.keys import Key
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.programs.keys import (
+    BUILD,
+    BUILT,
+    END,
+    LIMITS,
+    LISTENS,
+    MANIFEST,
+    PARAMETER,
+    PLACEHOLDERS,
+    PORT,
+    REPORT,
+    SCHEMA,
+    SIDE,
+    VARIANT,
+    End,
+    Limits,
+    ManifestKeys,
+    ParameterKeys,
+    SideKeys,
+    VariantKeys,
+    placeholders,
+)
+from narrows.scenario.programs.program import Parameter, Program, SideOf, Variant
 from narrows.scenario.programs.recipe import Recipe, read_recipe
-from narrows.scenario.programs.reports import Report, file_in_log, read_reports
-from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
+from narrows.scenario.programs.reports import file_in_log, read_reports
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
-FORMAT: dict[str, Any] = read_packaged(Path(__file__).with_name("format.yaml"))
-#: Keys of each part of a manifest.
-MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = (
-    keys_of(FORMAT[name])
-    for name in ("manifest", "side", "variant", "parameter", "build", "end", "limits", "report")
-)
-SCHEMA = MANIFEST["schema"].example
-LISTENER, CONNECTOR = "listener", "connector"
-#: Signs of readiness that are an open port: TCP, UDP, or either.
-LISTENS = ("tcp", "udp", "port")
 #: The variant of a manifest without variants.
 ONLY_VARIANT = "default"
-#: Placeholders that need no parameter, with their meanings.
-PLACEHOLDERS: dict[str, str] = FORMAT["placeholders"]
-PORT = "{port}"
-#: The placeholder for the folder of the build.
-BUILT = "built"
 #: Names of programs, variants and parameters.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}$")
 #: A longer file was named by mistake.
 MOST_BYTES = 100_000
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: Programs that run the first file in their arguments, and the suffixes of such files.
 _INTERPRETER = re.compile(r"(?:python|perl|ruby|lua|node|php)[0-9.]*|(?:ba|da|z|k)?sh|Rscript|java|julia")
 _SCRIPTS = (".py", ".sh", ".pl", ".rb", ".js", ".lua", ".jl", ".R", ".php")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}$")
-
-
-@dataclass(frozen=True)
-class SideOf:
-    """One process of a program in its manifest; texts contain placeholders."""
-
-    command: tuple[str, ...]
-    env: dict[str, str]
-    folder: str | None
-    stdin: str
-    #: `{"tcp": None}` (the flow's port), `{"udp": 5000}`, `{"port": None}` or `{"line": "ready"}`.
-    ready: dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A variant of a program."""
-
-    name: str
-    what: str
-    values: dict[str, str]
-    listener: tuple[str, ...] = ()
-    connector: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a program."""
-
-    name: str
-    default: str
-    what: str
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program, as its manifest says. Times are in ns, amounts in bytes."""
-
-    name: str
-    path: Path
-    sha256: str
-    what: str
-    source: str
-    licence: str
-    version: tuple[str, ...]
-    data: str
-    listener: SideOf
-    connector: SideOf
-    variants: dict[str, Variant]
-    parameters: dict[str, Parameter]
-    files: tuple[str, ...]
-    build: Recipe | None
-    end: dict[str, Any]
-    limits: dict[str, int | None]
-    #: Metrics that it reports itself.
-    reports: tuple[Report, ...] = ()
-    #: File in both sides' folders to which they log frames of video.
-    frames: str | None = None
-    #: File in the receiving side's folder to which a player logs segments of video.
-    segments: str | None = None
-    #: True if one listener serves all flows.
-    shared: bool = False
-    #: Names of the schemes.
-    schemes: tuple[str, ...] = field(default=())
-    #: Why it can't run here, if that is already known.
-    unavailable: str = ""
 
 
 def read(path: Path, name: str | None = None) -> Program:
@@ -141,11 +82,12 @@ class _Reader:
 
     def __init__(self, tree: Mapping, path: Path) -> None:
         self.tree = tree
+        self.keys = ManifestKeys.from_mapping(tree)
         self.path = path
         self.problems = Problems()
         #: The placeholders that are allowed.
         self.words: set[str] = set(PLACEHOLDERS)
-        if "build" not in tree.entries:
+        if self.keys.build is None:
             self.words.remove(BUILT)
 
     def program(self, name: str, sha256: str) -> Program:
@@ -175,8 +117,8 @@ class _Reader:
             parameters=parameters,
             files=self._files(),
             build=self._build(),
-            end=self._values("end", END),
-            limits=self._values("limits", LIMITS),
+            end=End(**self._values("end", END)),
+            limits=Limits(**self._values("limits", LIMITS)),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
             frames=self._reported_file("frames", shared),
             # The connector is the player if one listener serves all flows.
@@ -196,8 +138,9 @@ class _Reader:
                 self.problems.add(mapping.mark, text)
 
     def _schema(self) -> None:
-        value = self.tree.entries.get("schema")
-        if value is not None and (not isinstance(value, Scalar) or value.text != SCHEMA):
+        if (value := self.keys.schema) is not None and (
+            not isinstance(value, Scalar) or value.text != SCHEMA
+        ):
             self.problems.add(value.mark, f"must be {SCHEMA}")
 
     def _text(self, mapping: Mapping, key: str) -> str:
@@ -219,7 +162,7 @@ class _Reader:
             raise Wrong(value.mark, "must be a word")
         if "\0" in value.text:
             raise Wrong(value.mark, "has the character NUL in it")
-        for name in _PLACEHOLDER.findall(value.text) if known else ():
+        for name in placeholders(value.text) if known else ():
             if name not in self.words:
                 hint = did_you_mean(name, self.words) or f"; there are {', '.join(sorted(self.words))}"
                 raise Wrong(value.mark, f"unknown placeholder {{{name}}}{hint}")
@@ -262,52 +205,52 @@ class _Reader:
         with self.problems.note():
             mapping = mapping_of(value, MANIFEST[name].example)
             self._keys(mapping, SIDE)
+            keys = SideKeys.from_mapping(mapping)
             command = self._words(mapping, "command")
-            if "folder" not in mapping.entries:
-                self._check_here(command, mapping)
+            if keys.folder is None and keys.command is not None:
+                self._check_here(command, keys.command.mark)
             return SideOf(
                 command,
-                self._env(mapping),
-                self._folder(mapping),
-                self._stdin(mapping),
-                self._ready(mapping, name),
+                self._env(keys.env),
+                self._folder(keys.folder),
+                self._stdin(keys.stdin),
+                self._ready(keys, name),
             )
         return nothing
 
-    def _check_here(self, command: tuple[str, ...], mapping: Mapping) -> None:
+    def _check_here(self, command: tuple[str, ...], mark: Mark) -> None:
         """Notes words of a command that refer to files beside the manifest: processes run elsewhere."""
         runs_script = bool(command) and _INTERPRETER.fullmatch(PurePath(command[0]).name) is not None
         script = next((word for word in command[1:] if not word.startswith("-")), "") if runs_script else ""
         # The first word may be a path relative to the manifest.
         for word in dict.fromkeys(command[1:]):
-            if word.startswith(("-", "/")) or _PLACEHOLDER.search(word):
+            if word.startswith(("-", "/")) or placeholders(word):
                 continue
             beside = bool(PurePath(word).suffix or "/" in word) and _is_file(self.path.parent / word)
             if beside or (word == script and word.endswith(_SCRIPTS)):
                 name = word.removeprefix("./")
                 text = f'"{shorten(word)}" is looked for where the process runs, in a folder of the record'
                 text = f'{text}; write "{{here}}/{name}" for the file beside the manifest'
-                self.problems.add(mapping.entries["command"].mark, text)
+                self.problems.add(mark, text)
 
-    def _env(self, mapping: Mapping) -> dict[str, str]:
+    def _env(self, written: Node | None) -> dict[str, str]:
         env = {}
         with self.problems.note():
-            if "env" in mapping.entries:
-                for name, mark, value in mapping_of(mapping.entries["env"], SIDE["env"].example):
+            if written is not None:
+                for name, mark, value in mapping_of(written, SIDE["env"].example):
                     with self.problems.note():
                         if not name or "=" in name:
                             raise Wrong(mark, "is not the name of a variable")
                         env[name] = self._word(value)
         return env
 
-    def _folder(self, mapping: Mapping) -> str | None:
+    def _folder(self, written: Node | None) -> str | None:
         with self.problems.note():
-            if "folder" in mapping.entries:
-                return self._word(mapping.entries["folder"])
+            if written is not None:
+                return self._word(written)
         return None
 
-    def _stdin(self, mapping: Mapping) -> str:
-        value = mapping.entries.get("stdin")
+    def _stdin(self, value: Node | None) -> str:
         choices = ("null", "open", "endless")
         if value is None or (isinstance(value, Scalar) and value.is_null):
             return "null"
@@ -317,20 +260,24 @@ class _Reader:
             self.problems.add(value.mark, f'"{shorten(text)}" is not one of {any_of(choices)}{hint}')
         return text
 
-    def _ready(self, mapping: Mapping, side: str) -> dict[str, Any] | None:
-        value = mapping.entries.get("ready")
+    def _ready(self, keys: SideKeys, side: str) -> dict[str, int | str | None] | None:
+        value = keys.ready
         if side == CONNECTOR and value is None:
             return None
-        if side == CONNECTOR and not (isinstance(value, Mapping) and list(value.entries) == ["line"]):
+        if (
+            value is not None
+            and side == CONNECTOR
+            and not (isinstance(value, Mapping) and list(value.entries) == ["line"])
+        ):
             text = "is {line: TEXT} for a connector that starts ahead; without it, it starts with its flow"
-            self.problems.add(mapping.key_marks["ready"], text)
+            self.problems.add(keys.key_mark(value), text)
             return None
-        if side == CONNECTOR and "stdin" in mapping.entries:
+        if side == CONNECTOR and keys.stdin is not None:
             text = "can't be chosen where the connector has ready: a line on it says when the flow begins"
-            self.problems.add(mapping.key_marks["stdin"], text)
+            self.problems.add(keys.key_mark(keys.stdin), text)
         example = "ready: tcp, ready: {tcp: 5000} or ready: {line: listening}"
         if value is None:
-            self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
+            self.problems.add(keys.mark, f"needs the key ready, such as {example}")
             return None
         with self.problems.note():
             if isinstance(value, Scalar) and value.text in LISTENS:
@@ -361,7 +308,7 @@ class _Reader:
                     raise Wrong(mark, "can't be the name of a parameter; use another word of a-z, 0-9 and _")
                 mapping = mapping_of(value, "{default: cubic}")
                 self._keys(mapping, PARAMETER)
-                default = mapping.entries.get("default")
+                default = ParameterKeys.from_mapping(mapping).default
                 text = self._word(default, known=False) if default is not None else ""
                 parameters[name] = Parameter(name, text, self._text(mapping, "what"))
         return parameters
@@ -376,8 +323,8 @@ class _Reader:
     def _variants(self, parameters: dict[str, Parameter]) -> dict[str, Variant]:
         result: dict[str, Variant] = {}
         written = self._section("variants")
-        if "variants" in self.tree.entries and not written.entries and not self.problems.found:
-            self.problems.add(self.tree.entries["variants"].mark, "needs at least one variant")
+        if self.keys.variants is not None and not written.entries and not self.problems.found:
+            self.problems.add(self.keys.variants.mark, "needs at least one variant")
         for name, mark, value in written:
             with self.problems.note():
                 if not NAME.match(name):
@@ -396,9 +343,10 @@ class _Reader:
 
     def _set(self, mapping: Mapping, parameters: dict[str, Parameter]) -> dict[str, str]:
         result: dict[str, str] = {}
-        if "set" not in mapping.entries:
+        written = VariantKeys.from_mapping(mapping).values
+        if written is None:
             return result
-        for name, mark, value in mapping_of(mapping.entries["set"], VARIANT["set"].example):
+        for name, mark, value in mapping_of(written, VARIANT["set"].example):
             with self.problems.note():
                 if name not in parameters:
                     hint = did_you_mean(name, parameters) or "; the key parameters lists those that there are"
@@ -407,8 +355,7 @@ class _Reader:
         return result
 
     def _files(self) -> tuple[str, ...]:
-        value = self.tree.entries.get("files")
-        if value is None:
+        if (value := self.keys.files) is None:
             return ()
         with self.problems.note():
             if not isinstance(value, Sequence):
@@ -428,8 +375,8 @@ class _Reader:
 
     def _build(self) -> Recipe | None:
         with self.problems.note():
-            if "build" in self.tree.entries:
-                written = mapping_of(self.tree.entries["build"], MANIFEST["build"].example)
+            if self.keys.build is not None:
+                written = mapping_of(self.keys.build, MANIFEST["build"].example)
                 self._keys(written, BUILD)
                 if all(kind in BUILD for kind in written.entries):
                     return read_recipe(written, self.path.parent, self._words(written, "then"))
@@ -447,11 +394,6 @@ class _Reader:
             read = None if value is None else read_value(value, item.param, context)
             values[name] = item.param.default if read is None else read
         return values
-
-
-def placeholders(text: str) -> list[str]:
-    """The placeholders in a text."""
-    return _PLACEHOLDER.findall(text)
 
 
 def _is_file(path: Path) -> bool:

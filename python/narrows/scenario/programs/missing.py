@@ -9,13 +9,12 @@ import shutil
 import subprocess
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from narrows.documents.programs import CONNECTOR, LISTENER, Plan
 from narrows.errors import NarrowsError
 from narrows.files import open_regular
-from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
 from narrows.scenario.programs.recipe import builds_folder
-from narrows.scenario.programs.scheme import UNAVAILABLE, is_filled
+from narrows.scenario.programs.scheme import is_filled
 from narrows.scenario.programs.store import find, load
 
 #: The first bytes of programs in machine code.
@@ -25,38 +24,38 @@ _NOT_FOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 _LIMIT_S = 5.0
 
 
-def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CONNECTOR)) -> str | None:
+def why_missing(program: Plan, sides: tuple[str, ...] = (LISTENER, CONNECTOR)) -> str | None:
     """Why these sides of a program, in the form of cells, can't run here; None if no obstacle is known."""
-    if UNAVAILABLE in program:
-        return str(program[UNAVAILABLE])
-    for path in program.get("files", ()):
+    if program.unavailable:
+        return program.unavailable
+    for path in program.files:
         if is_filled(path) and not Path(path).exists():
             return f"its file {path} does not exist{_remedy(program)}"
     for side in sides:
-        plan = program[side]
-        name = plan["command"][0]
+        process = program.side(side)
+        name = process.command[0]
         if not is_filled(name):
             continue
-        env = plan.get("env", {})
-        path = shutil.which(name, path=env.get("PATH"))
-        if path is None and Path(name).is_relative_to(builds_folder()):
-            return f"{program['name']} has not been built; run: narrows programs build {program['name']}"
-        if path is None:
+        env = process.env
+        there = shutil.which(name, path=env.get("PATH"))
+        if there is None and Path(name).is_relative_to(builds_folder()):
+            return f"{program.name} has not been built; run: narrows programs build {program.name}"
+        if there is None:
             where = "" if "/" in name else " on PATH"
             return f"there is no program {name}{where} (the {side}){_remedy(program)}"
         library = env.get("LD_LIBRARY_PATH", "")
-        missing = _libraries(path, library if is_filled(library) else "")
+        missing = _libraries(there, library if is_filled(library) else "")
         if missing:
             several = "libraries" if len(missing) > 1 else "library"
-            return f"{path} needs the {several} {', '.join(missing)}, which can't be found (the {side})"
+            return f"{there} needs the {several} {', '.join(missing)}, which can't be found (the {side})"
     return None
 
 
-def _remedy(program: dict[str, Any]) -> str:
+def _remedy(program: Plan) -> str:
     """How to install the missing parts, as the end of a sentence, if the manifest describes the build."""
     with contextlib.suppress(NarrowsError, OSError):
-        known = load(find(program["name"], Path()))
-        if known.build is not None and known.sha256 == program["manifest"]:
+        known = load(find(program.name, Path()))
+        if known.build is not None and known.sha256 == program.manifest:
             return f"; run: narrows programs build {known.name}"
     return ""
 

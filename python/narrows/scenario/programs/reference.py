@@ -6,7 +6,7 @@ from pathlib import Path
 
 from narrows.files import shipped_programs
 from narrows.scenario.keys import Key
-from narrows.scenario.programs.manifest import (
+from narrows.scenario.programs.keys import (
     BUILD,
     END,
     LIMITS,
@@ -16,8 +16,8 @@ from narrows.scenario.programs.manifest import (
     REPORT,
     SIDE,
     VARIANT,
-    read,
 )
+from narrows.scenario.programs.manifest import read
 from narrows.scenario.quantity import show
 from narrows.scenario.reference import allowed_values, cell, fill_template
 from narrows.text import markdown_table

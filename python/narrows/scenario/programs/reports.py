@@ -44,7 +44,7 @@ class Report:
     flows: str | None
     what: str
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, str | None]:
         """As plain data."""
         return {
             "side": self.side,

@@ -5,19 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from narrows.documents.programs import CONNECTOR
 from narrows.scenario.keys import Key
-from narrows.scenario.programs.manifest import (
-    BUILD,
-    CONNECTOR,
-    END,
-    LIMITS,
-    MANIFEST,
-    NAME,
-    PARAMETER,
-    REPORT,
-    SIDE,
-    VARIANT,
-)
+from narrows.scenario.programs.keys import BUILD, END, LIMITS, MANIFEST, PARAMETER, REPORT, SIDE, VARIANT
+from narrows.scenario.programs.manifest import NAME
 from narrows.scenario.programs.recipe import DEBIAN, LOCKED, THEN
 from narrows.scenario.programs.reports import MOST
 from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from narrows.documents.programs import End, Limits, Plan, Side
 from narrows.errors import DataError
 from narrows.scenario.problems import Wrong
 from narrows.scenario.programs import store, wrapper
-from narrows.scenario.programs.manifest import (
-    BUILT,
-    CONNECTOR,
-    LISTENER,
-    PLACEHOLDERS,
-    Program,
-    SideOf,
-    Variant,
-    placeholders,
-)
+from narrows.scenario.programs.keys import BUILT, PLACEHOLDERS, placeholders
+from narrows.scenario.programs.program import Program, SideOf, Variant
 from narrows.scenario.programs.recipe import folder_of
+from narrows.scenario.sections import SchemeKeys
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar
 from narrows.text import did_you_mean, shorten
 
 #: Keys that name a program in place of a scheme.
 PROGRAM, VARIANT = "program", "variant"
-#: Member of a program that can't run here, with the reason; cells that run never have it.
-UNAVAILABLE = "unavailable"
 #: The placeholder that is filled in here, since the build is known here; the agent fills in the others.
 _HERE = "here"
 
@@ -37,7 +28,7 @@ def program_of(value: Node, base: Path) -> tuple[Program, Variant]:
     """
     if isinstance(value, Mapping) and PROGRAM in value.entries:
         return _by_keys(value, base)
-    written = value.entries["scheme"] if isinstance(value, Mapping) else value
+    written = SchemeKeys.from_mapping(value).scheme if isinstance(value, Mapping) else value
     assert isinstance(written, Scalar)
     if wrapper.is_wrapper(written.text):
         return _wrapper(written, value, base)
@@ -111,8 +102,8 @@ def defaults(program: Program, variant: Variant) -> dict[str, str]:
     return {name: parameter.default for name, parameter in program.parameters.items()} | variant.values
 
 
-def document(program: Program, variant: Variant, values: dict[str, str]) -> dict[str, Any]:
-    """A program in the form of cells: plain data, with the placeholders that only the agent can fill in."""
+def plan(program: Program, variant: Variant, values: dict[str, str]) -> Plan:
+    """A program in the form of cells, with the placeholders that only the agent can fill in."""
     here = program.path.resolve().parent
     words = {**values, _HERE: str(here)}
     if program.build is not None:
@@ -134,48 +125,41 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
         filled = [fill(word) for word in words]
         return [file(words[0]) if "/" in filled[0] else filled[0], *filled[1:]] if filled else []
 
-    def side(side_of: SideOf, more: tuple[str, ...]) -> dict[str, Any]:
-        return {
-            "command": command((*side_of.command, *more)),
-            **({"env": {name: fill(text) for name, text in side_of.env.items()}} if side_of.env else {}),
-            **({"folder": file(side_of.folder)} if side_of.folder is not None else {}),
-            **({"stdin": side_of.stdin} if side_of.stdin != "null" else {}),
-            **({"ready": side_of.ready} if side_of.ready is not None else {}),
-        }
+    def side(side_of: SideOf, more: tuple[str, ...]) -> Side:
+        return Side(
+            command=command((*side_of.command, *more)),
+            env={name: fill(text) for name, text in side_of.env.items()},
+            folder=None if side_of.folder is None else file(side_of.folder),
+            stdin=side_of.stdin,
+            ready=side_of.ready,
+        )
 
     signals = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
-    limits = program.limits
-    optional = {"memory_bytes": limits["memory"], "cpu_ns": limits["cpu"], "time_ns": limits["time"]}
-    return {
-        "name": program.name,
-        "variant": variant.name,
-        **({UNAVAILABLE: program.unavailable} if program.unavailable else {}),
-        "manifest": program.sha256,
-        "data": program.data,
-        **({"shared": True} if program.shared else {}),
-        **({"frames": program.frames} if program.frames else {}),
-        **({"segments": program.segments} if program.segments else {}),
-        **(
-            {"reports": {report.name: report.to_json() for report in program.reports}}
-            if program.reports
-            else {}
+    end, limits = program.end, program.limits
+    return Plan(
+        name=program.name,
+        variant=variant.name,
+        unavailable=program.unavailable or None,
+        manifest=program.sha256,
+        data=program.data,
+        shared=program.shared,
+        frames=program.frames or None,
+        segments=program.segments or None,
+        reports={report.name: report.to_json() for report in program.reports},
+        version=command(program.version),
+        files=[file(item) for item in program.files],
+        listener=side(program.listener, variant.listener),
+        connector=side(program.connector, variant.connector),
+        end=End(when=end.when, signal=signals[end.signal], grace_ns=end.grace),
+        limits=Limits(
+            ready_ns=limits.ready,
+            file_bytes=limits.files,
+            output_bytes=limits.output,
+            memory_bytes=limits.memory,
+            cpu_ns=limits.cpu,
+            time_ns=limits.time,
         ),
-        **({"version": command(program.version)} if program.version else {}),
-        **({"files": [file(item) for item in program.files]} if program.files else {}),
-        LISTENER: side(program.listener, variant.listener),
-        CONNECTOR: side(program.connector, variant.connector),
-        "end": {
-            "when": program.end["when"],
-            "signal": signals[program.end["signal"]],
-            "grace_ns": program.end["grace"],
-        },
-        "limits": {
-            "ready_ns": limits["ready"],
-            "file_bytes": limits["files"],
-            "output_bytes": limits["output"],
-            **{name: value for name, value in optional.items() if value is not None},
-        },
-    }
+    )
 
 
 def is_filled(text: str) -> bool:

@@ -11,7 +11,8 @@ from narrows.files import Found, by_name, config_folder, named_path, shipped_pro
 from narrows.names import PANTHEON
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
-from narrows.scenario.programs.manifest import NAME, Program, read
+from narrows.scenario.programs.manifest import NAME, read
+from narrows.scenario.programs.program import Program
 from narrows.text import did_you_mean, shorten
 
 SUFFIXES = (".yaml", ".yml")

@@ -18,19 +18,12 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
+from narrows.documents.programs import CONNECTOR, LISTENER
 from narrows.errors import DataError
 from narrows.files import named_path, read_whole
 from narrows.names import PANTHEON
-from narrows.scenario.programs.manifest import (
-    CONNECTOR,
-    END,
-    LIMITS,
-    LISTENER,
-    Parameter,
-    Program,
-    SideOf,
-    Variant,
-)
+from narrows.scenario.programs.keys import End, Limits
+from narrows.scenario.programs.program import Parameter, Program, SideOf, Variant
 from narrows.text import shorten
 
 #: The program name of all wrappers; the wrapper's name is the variant.
@@ -80,7 +73,6 @@ def _program(path: Path, content: bytes, interpreter: str | None) -> Program:
     second = "sender" if first == "receiver" else "receiver"
     # The interpreter is a parameter, so that a scenario can override it.
     start = (f"{{{INTERPRETER}}}", *words[1:], str(path)) if words else (str(path),)
-    nothing = {key: param.param.default for key, param in LIMITS.items() if param.param}
     default = Parameter(INTERPRETER, words[0] if words else "", "the interpreter that runs the wrapper")
     variant = Variant(path.stem, "", {})
     return Program(
@@ -97,8 +89,8 @@ def _program(path: Path, content: bytes, interpreter: str | None) -> Program:
         variants={path.stem: variant},
         parameters={INTERPRETER: default} if words else {},
         files=(str(path),),
-        end={key: param.param.default for key, param in END.items() if param.param},
-        limits=nothing,
+        end=End.default(),
+        limits=Limits.default(),
         build=None,
         schemes=(f"{NAME}:{path.stem}",),
         unavailable=unavailable,
