@@ -12,7 +12,7 @@ import pytest
 from narrows import _native
 from narrows.reference import elements, svg
 from narrows.reference.examples import FAMILIES
-from narrows.reference.probe import Load, Packets, Stream, play
+from narrows.reference.probe import Change, Load, Packets, Stream, play
 from narrows.scenario import registry
 
 KNOWN = registry.load()
@@ -65,24 +65,24 @@ def _steady(count: int, every_us: float = 1000.0) -> Packets:
 def test_a_probe_has_exact_times() -> None:
     packets = _steady(5)
     fates = play("{delay: 20 ms}", packets)
-    assert fates["left_ns"].tolist() == [20_000_000 + 1_000_000 * index for index in range(5)]
-    assert fates["dropped_ns"].tolist() == [-1] * 5
+    assert fates.left_ns.tolist() == [20_000_000 + 1_000_000 * index for index in range(5)]
+    assert fates.dropped_ns.tolist() == [-1] * 5
     # 12 Mbit/s: 1 ms per packet; all arrive at once, one is served, two wait.
     fates = play("{rate: 12 Mbit/s, queue: {droptail: 3 kB}}", Packets.at_once(5, 1500))
-    assert fates["left_ns"].tolist() == [1_000_000, 2_000_000, 3_000_000, -1, -1]
-    assert fates["dropped_ns"].tolist() == [-1, -1, -1, 0, 0]
-    assert fates["reason"][3:] == ["queue_full", "queue_full"]
+    assert fates.left_ns.tolist() == [1_000_000, 2_000_000, 3_000_000, -1, -1]
+    assert fates.dropped_ns.tolist() == [-1, -1, -1, 0, 0]
+    assert fates.reason[3:] == ["queue_full", "queue_full"]
 
 
 def test_a_probe_shows_copies_damage_and_changes() -> None:
     packets = _steady(1000)
     fates = play("{duplicate: 10 %}", packets)
-    assert 60 < len(fates["copy_of"]) < 150
-    originals = fates["left_ns"][fates["copy_of"].astype(int)]
-    assert np.array_equal(np.sort(originals), np.sort(fates["copy_left_ns"]))
-    assert 60 < int(play("{corrupt: 10 %}", packets)["corrupt"].sum()) < 150
-    changes = [{"at_ns": 500_000_000, "element": "probe", "set": {"open": False}}]
-    dropped = play("{gate: {open: true}}", packets, changes)["dropped_ns"]
+    assert 60 < len(fates.copy_of) < 150
+    originals = fates.left_ns[fates.copy_of.astype(int)]
+    assert np.array_equal(np.sort(originals), np.sort(fates.copy_left_ns))
+    assert 60 < int(play("{corrupt: 10 %}", packets).corrupt.sum()) < 150
+    changes = [Change(500_000_000, "probe", {"open": False})]
+    dropped = play("{gate: {open: true}}", packets, changes).dropped_ns
     assert np.count_nonzero(dropped >= 0) == 500
     assert dropped[dropped >= 0].min() == 500_000_000
 
@@ -90,8 +90,8 @@ def test_a_probe_shows_copies_damage_and_changes() -> None:
 def test_a_probe_marks_identifiable_flows() -> None:
     packets = FAMILIES["queues"]["pie"].load.packets()
     fates = play("{rate: 10 Mbit/s, queue: {red: {packets: 100 packets}}}", packets)
-    assert fates["marked"].any()
-    assert set(packets.flow[fates["marked"]]) == {1}
+    assert fates.marked.any()
+    assert set(packets.flow[fates.marked]) == {1}
 
 
 def test_a_probe_refuses_nonsense() -> None:

@@ -167,8 +167,8 @@ def test_links_use_every_opportunity(path: Path) -> None:
     count = laps * len(found.times_ms)
     fates = play(f"{{rate: {{trace: {path.name}}}}}", Packets.at_once(count, 1500))
     wanted = np.concatenate([found.times_ms + lap * int(found.times_ms[-1]) for lap in range(laps)])
-    assert fates["left_ns"].tolist() == (wanted * 1_000_000).tolist()
-    rate = count * 12_000 / (fates["left_ns"][-1] / 1e9)
+    assert fates.left_ns.tolist() == (wanted * 1_000_000).tolist()
+    rate = count * 12_000 / (fates.left_ns[-1] / 1e9)
     assert rate == pytest.approx(found.mean_bps, rel=1e-3)
 
 
@@ -176,7 +176,7 @@ def test_links_use_every_opportunity(path: Path) -> None:
 def test_links_keep_the_rates_of_a_trace(path: Path) -> None:
     found = read_rates(path)[0]
     count = int(found.mean_bps * found.length_ns / 1e9 / 12_000)
-    left = play(f"{{rate: {{trace: {path.name}}}}}", Packets.at_once(count, 1500))["left_ns"]
+    left = play(f"{{rate: {{trace: {path.name}}}}}", Packets.at_once(count, 1500)).left_ns
     wanted = opportunities_ns(found, count)
     assert np.abs(left - wanted).max() <= 1
     assert count * 12_000 / (left[-1] / 1e9) == pytest.approx(found.mean_bps, rel=1e-3)

@@ -120,11 +120,9 @@ def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:
             said = known.bounds(cell.to_text())
         except ValueError as error:
             raise DataError(f"{cell.scheme}: {error}") from None
-        if said["refusal"] and cell.where == "simulate":
-            raise DataError(f"{cell.scheme}: {said['refusal']}")
-        bounds[cell.scheme] = [
-            (flow["flow"], flow["by"] or "nothing but this machine") for flow in said["flows"]
-        ]
+        if said.refusal and cell.where == "simulate":
+            raise DataError(f"{cell.scheme}: {said.refusal}")
+        bounds[cell.scheme] = [(flow.flow, flow.by or "nothing but this machine") for flow in said.flows]
     return bounds
 
 

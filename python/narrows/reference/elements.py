@@ -89,16 +89,16 @@ def _packets(example: Example, title: str, *, queue: bool) -> str:
 
     element = BOTTLENECK.replace("QUEUE", example.written) if queue else example.written
     packets = example.load.packets()
-    fates = play(element, packets, list(example.changes) or None)
+    fates = play(element, packets, example.changes)
     came = packets.time_ns.astype(np.float64) / 1e9
-    spent = (fates["left_ns"] - packets.time_ns.astype(np.int64)) / 1e6
-    out = fates["left_ns"] >= 0
+    spent = (fates.left_ns - packets.time_ns.astype(np.int64)) / 1e6
+    out = fates.left_ns >= 0
     top = round_up(max(float(spent[out].max(initial=0.0)) * 1.02, 1.0))
     if example.view == "rate":
         bits = packets.size * 8e-6
-        left_ns = np.concatenate([fates["left_ns"][out], fates["copy_left_ns"]])
+        left_ns = np.concatenate([fates.left_ns[out], fates.copy_left_ns])
         edges, before = _means(packets.time_ns.astype(np.int64), bits, example)
-        _, behind = _means(left_ns, np.concatenate([bits[out], bits[fates["copy_of"]]]), example)
+        _, behind = _means(left_ns, np.concatenate([bits[out], bits[fates.copy_of]]), example)
         top = round_up(max(float(before.max()), float(behind.max())) * 1.1)
         drawn = Picture(example.seconds, top, "time (s)", "Mbit/s", title)
         drawn.steps(edges, before.tolist(), "two")
@@ -108,10 +108,10 @@ def _packets(example: Example, title: str, *, queue: bool) -> str:
         for flow, name in ((2, "two"), (1, "one")):
             mine = out & (packets.flow == flow)
             drawn.dots(zip(came[mine].tolist(), spent[mine].tolist(), strict=True), name)
-    gone = fates["dropped_ns"] >= 0
-    drawn.ticks((fates["dropped_ns"][gone] / 1e9).tolist(), 0, "gone")
-    touched = fates["marked"] | fates["corrupt"] | (out & (fates["dscp"] != packets.dscp))
-    times = came[touched].tolist() + (fates["copy_left_ns"] / 1e9).tolist()
+    gone = fates.dropped_ns >= 0
+    drawn.ticks((fates.dropped_ns[gone] / 1e9).tolist(), 0, "gone")
+    touched = fates.marked | fates.corrupt | (out & (fates.dscp != packets.dscp))
+    times = came[touched].tolist() + (fates.copy_left_ns / 1e9).tolist()
     drawn.ticks(times, 1, "touched")
     return drawn.text
 
@@ -139,7 +139,7 @@ def _rate(example: Example, title: str) -> str:
     # More than any of the examples can carry, all there from the start; small, so that bins are even.
     size, most_bps = 250, 25e6
     packets = Packets.at_once(round(most_bps * example.seconds / (8 * size)), size)
-    left_ns = play(f"{{rate: {example.written}}}", packets)["left_ns"]
+    left_ns = play(f"{{rate: {example.written}}}", packets).left_ns
     # Work is done before the instant at which it is seen: what leaves on an edge counts to the bin before.
     left_ns = left_ns[left_ns >= 0] - 1
     edges, rates = _means(left_ns, np.full(len(left_ns), size * 8e-6), example)

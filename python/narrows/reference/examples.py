@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
+import msgspec
 
 from narrows import _native
-from narrows.reference.probe import ECN, Load, Stream
+from narrows.reference.probe import Change, Load, Stream
 
 #: In which queues are tried.
 BOTTLENECK = "{rate: 10 Mbit/s, queue: QUEUE}"
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(msgspec.Struct, frozen=True):
     """An element in the notation of scenarios, and the source of its picture."""
 
     #: The text after `queue:`, `rate:` or `traffic:`; of a
@@ -22,18 +19,31 @@ class Example:
     written: str
     #: The caption of the picture.
     shows: str
-    load: Load = Load()  # noqa: RUF009 - frozen
+    #: A stream per flow, from 1.
+    streams: tuple[Stream, ...] = msgspec.field(name="load", default=())
     #: Length of the time axis in seconds, and bins of rates in milliseconds.
     seconds: float = 1.0
     bin_ms: int = 50
-    changes: tuple[dict[str, Any], ...] = ()
+    changes: tuple[Change, ...] = ()
     #: "delay": a dot per packet; "rate": arrivals and departures, for elements that do not delay.
     view: str = "delay"
+
+    @property
+    def load(self) -> Load:
+        """The packets that are sent into the element."""
+        return Load(self.streams)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """An entry of the registry, with the members of its example."""
+
+    name: str
+    example: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 #: Settings that the examples of a family share. Queues: flow 1 is thin and steady, flow 2 comes in two bursts
 #: of a second, together 16 Mbit/s into 10 Mbit/s.
-_COMMON: dict[str, dict[str, Any]] = {
+_COMMON: dict[str, dict[str, object]] = {
     "queues": {
         "seconds": 3.2,
         "load": [
@@ -47,20 +57,10 @@ _COMMON: dict[str, dict[str, Any]] = {
 }
 
 
-def _example(entry: dict[str, Any]) -> Example:
-    streams = [
-        Stream(
-            **{**item, "spans_s": tuple(map(tuple, item["spans_s"])), "ecn": ECN[item.get("ecn", "Not-ECT")]}
-        )
-        for item in entry.get("load", ())
-    ]
-    return Example(**{**entry, "load": Load(tuple(streams)), "changes": tuple(entry.get("changes", ()))})
-
-
 def _families() -> dict[str, dict[str, Example]]:
-    known = json.loads(_native.registry())
+    known = msgspec.json.decode(_native.registry(), type=dict[str, list[_Entry]])
     return {
-        family: {entry["name"]: _example({**common, **entry["example"]}) for entry in known[family]}
+        family: {entry.name: msgspec.convert({**common, **entry.example}, Example) for entry in known[family]}
         for family, common in _COMMON.items()
     }
 

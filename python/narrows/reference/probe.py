@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, to_builtins
+from msgspec import field as renamed
 from numpy.typing import NDArray
 
 from narrows import _native
 from narrows.campaign.series import read_throughput
 from narrows.scenario import Scenario, loads, registry
 
-if TYPE_CHECKING:
-    from narrows._native import Fates
-
 NS_PER_S = 1_000_000_000
 #: ECN fields by name (RFC 3168).
 ECN = {"Not-ECT": 0, "ECT(1)": 1, "ECT(0)": 2}
+
+
+class Change(Struct, frozen=True):
+    """A change of the element, as in the timeline of a cell."""
+
+    at_ns: int
+    element: str
+    values: dict[str, object] = renamed(name="set")
 
 
 @dataclass
@@ -44,13 +51,27 @@ class Packets:
 
 
 @dataclass(frozen=True)
+class Fates:
+    """The effect of an element on packets: times in ns, -1 for never; copies in the order of leaving."""
+
+    left_ns: NDArray[np.int64]
+    dropped_ns: NDArray[np.int64]
+    reason: list[str | None]
+    marked: NDArray[np.bool_]
+    corrupt: NDArray[np.bool_]
+    dscp: NDArray[np.uint8]
+    copy_of: NDArray[np.uint64]
+    copy_left_ns: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Stream:
     """Packets of one flow at a steady distance during some spans of time (seconds)."""
 
     every_us: float
     spans_s: tuple[tuple[float, float], ...]
     size: int = 1500
-    ecn: int = 0
+    ecn: str = "Not-ECT"
     dscp: int = 0
     ack: bool = False
 
@@ -76,7 +97,7 @@ class Load:
             time_ns=np.array([time for time, _, _ in rows], dtype=np.uint64),
             size=np.array([stream.size for _, _, stream in rows], dtype=np.uint32),
             flow=np.array([flow for _, flow, _ in rows], dtype=np.uint16),
-            ecn=np.array([stream.ecn for _, _, stream in rows], dtype=np.uint8),
+            ecn=np.array([ECN[stream.ecn] for _, _, stream in rows], dtype=np.uint8),
             dscp=np.array([stream.dscp for _, _, stream in rows], dtype=np.uint8),
             ack=np.array([stream.ack for _, _, stream in rows], dtype=np.bool_),
         )
@@ -89,10 +110,10 @@ def scenario(element: str, flows: str = "schemes: [cubic]\n", duration: str = "1
     return loads(text + flows)
 
 
-def play(element: str, packets: Packets, changes: list[dict[str, object]] | None = None) -> Fates:
-    """Runs the packets through the element; `changes` as in the timeline of a cell."""
+def play(element: str, packets: Packets, changes: Sequence[Change] = ()) -> Fates:
+    """Runs the packets through the element, which changes at these times."""
     resolved = scenario(element)
-    return _native.probe_element(
+    fates = _native.probe_element(
         json.dumps(next(resolved.network.elements).to_members()),
         packets.time_ns,
         packets.size,
@@ -100,9 +121,10 @@ def play(element: str, packets: Packets, changes: list[dict[str, object]] | None
         packets.ecn,
         packets.dscp,
         packets.ack,
-        timeline=json.dumps(changes),
+        timeline=json.dumps(to_builtins(changes) or None),
         files=resolved.files.contents,
     )
+    return Fates(**fates)
 
 
 def offered_load(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

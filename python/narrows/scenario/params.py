@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from msgspec import structs
+
 from narrows.documents.components import Component
 from narrows.errors import DataError
 from narrows.scenario import quantity
@@ -70,7 +72,7 @@ def _counts(value: Node, param: Param, context: Context) -> list[int] | None:
     items = value.items if isinstance(value, Sequence) else [value]
     if not items:
         raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
-    result = [read_value(item, replace(param, kind="count"), context) for item in items]
+    result = [read_value(item, structs.replace(param, kind="count"), context) for item in items]
     return None if None in result else result
 
 
@@ -81,7 +83,7 @@ def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | Non
         raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
     before = len(problems.found)
     time = Param("", "span", low=0)
-    inner = replace(param, kind=STEPS[param.kind])
+    inner = structs.replace(param, kind=STEPS[param.kind])
     result: list[list[int]] = []
     for item in value.items:
         with problems.note():

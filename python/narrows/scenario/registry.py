@@ -7,12 +7,16 @@ therefore valid in scenarios, in the JSON Schema and in the reference without a 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as defaults
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, Struct, UnsetType, field, structs
+
+from narrows.documents.data import from_data
 from narrows.errors import UnavailableError, refused_path
 from narrows.scenario.quantity import show
 
@@ -24,16 +28,15 @@ if TYPE_CHECKING:
 decided_outside: ContextVar[bool] = ContextVar("decided_outside", default=False)
 
 
-@dataclass(frozen=True)
-class Param:
+class Param(Struct, frozen=True):
     """One parameter of something in the registry; values are in base units (bit/s, ns, bytes)."""
 
     name: str
     kind: str
     choices: tuple[str, ...] = ()
     default: Any = None
-    low: float | None = None
-    high: float | None = None
+    low: int | float | None = field(name="min", default=None)
+    high: int | float | None = field(name="max", default=None)
     required: bool = False
     doc: str = ""
     source: str = ""
@@ -41,8 +44,7 @@ class Param:
     unit: str = ""
 
 
-@dataclass(frozen=True)
-class HostSetting(Param):
+class HostSetting(Param, frozen=True):
     """A setting of hosts."""
 
     #: The description without the effect on the simulated transport.
@@ -50,38 +52,36 @@ class HostSetting(Param):
     #: Its sysctl; None if it is a setting of sockets or of the device.
     sysctl: str | None = None
     #: Its effect on the simulated transport; None if it has none.
-    mirrored: str | None = None
+    mirrored: str | UnsetType | None = UNSET
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """A set-up of a scheme under one name: other defaults, in base units."""
 
     name: str
     doc: str
-    params: dict[str, Any]
-    transport: dict[str, Any]
+    params: dict[str, object]
+    transport: dict[str, object]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A scheme, queue, link element or rate server."""
 
     name: str
-    summary: str
-    source: str
-    params: tuple[Param, ...]
-    shorthand: tuple[str, ...]
-    #: For traffic: whether it sends datagrams, which no congestion control governs.
-    datagram: bool = False
+    summary: str = ""
+    source: str = ""
+    params: tuple[Param, ...] = ()
+    shorthand: tuple[str, ...] = ()
+    #: For traffic: `datagrams`, or another word.
+    kind: str = field(name="class", default="")
     #: For traffic: whether a flow may have several connections of the kind.
     parallel: bool = True
     #: For schemes: the text at the head of the source, as Markdown.
     page: str = ""
     #: For schemes: transport settings in the scheme's definition, in the notation of scenarios.
     transport: dict[str, str] = field(default_factory=dict)
-    #: For schemes: configurations from other implementations, by name.
-    profiles: dict[str, Profile] = field(default_factory=dict)
+    #: For schemes: configurations from other implementations.
+    set_ups: tuple[Profile, ...] = field(name="profiles", default=())
     #: For schemes: the ECN codepoint of their packets: none, classic or scalable.
     ecn: str = ""
     #: For schemes: whether it is both ends of a real-time flow, and not a congestion control of our
@@ -91,6 +91,16 @@ class Entry:
     frames: bool = False
     #: For programs of the kernel: the native scheme with the same rules.
     native: str = ""
+
+    @property
+    def datagram(self) -> bool:
+        """For traffic: whether it sends datagrams, which no congestion control governs."""
+        return self.kind == "datagrams"
+
+    @property
+    def profiles(self) -> dict[str, Profile]:
+        """For schemes: configurations from other implementations, by name."""
+        return {profile.name: profile for profile in self.set_ups}
 
     @property
     def model(self) -> Param | None:
@@ -107,6 +117,20 @@ class Entry:
     def param(self, name: str) -> Param | None:
         """The parameter of that name."""
         return next((param for param in self.params if param.name == name), None)
+
+
+class FlowBound(Struct, frozen=True):
+    """The bound of a flow: its number, and what limits it."""
+
+    flow: int
+    by: str | None
+
+
+class Bounds(Struct, frozen=True):
+    """The bounds of the flows of a cell, and the reason why it must not be simulated."""
+
+    flows: tuple[FlowBound, ...] = ()
+    refusal: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,47 +152,58 @@ class Registry:
     #: together), given the contents of the files that it names; None if it has none.
     refusal: Callable[[Element, dict[str, bytes]], str | None]
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
-    bpf: dict[str, Entry] = field(default_factory=dict)
+    bpf: dict[str, Entry] = defaults(default_factory=dict)
     #: The core's objection to a scheme with these parameters, given the contents of the files that they name;
     #: None if it has none.
-    scheme_refusal: Callable[[str, dict[str, Any], dict[str, bytes]], str | None] = field(
-        default=lambda _name, _params, _files: None
+    scheme_refusal: Callable[[str, Mapping[str, object], dict[str, bytes]], str | None] = (
+        lambda _name, _params, _files: None
     )
     #: The name of the congestion control in the content of a BPF object file; raises `ValueError`
     #: with one sentence if there is none.
-    object_name: Callable[[bytes], str] = field(default=lambda _content: "my_cc")
-    #: The bounds of each flow of a cell (JSON text): `flows`, a list of `flow` and `by`, and `refusal`, the
-    #: reason why it must not be simulated, or None.
-    bounds: Callable[[str], dict[str, Any]] = field(default=lambda _cell: {"flows": [], "refusal": None})
+    object_name: Callable[[bytes], str] = lambda _content: "my_cc"
+    #: The bounds of the flows of a cell (JSON text).
+    bounds: Callable[[str], Bounds] = lambda _cell: Bounds()
 
 
-Kind = TypeVar("Kind", bound=Param)
+class _Families(Struct, frozen=True):
+    """The registry in the core's format."""
+
+    schemes: tuple[Entry, ...] = ()
+    queues: tuple[Entry, ...] = ()
+    links: tuple[Entry, ...] = ()
+    rates: tuple[Entry, ...] = ()
+    transport: tuple[Param, ...] = ()
+    bottleneck: tuple[Param, ...] = ()
+    traffic: tuple[Entry, ...] = ()
+    host_settings: tuple[HostSetting, ...] = ()
+    bpf: tuple[Entry, ...] = ()
 
 
 def parse(text: str) -> Registry:
     """Reads the registry in the core's format."""
-    document = json.loads(text)
+    core = from_data(json.loads(text, object_hook=_without_nulls), _Families)
 
-    def family(name: str) -> dict[str, Entry]:
-        return {item["name"]: _entry(item) for item in document.get(name, ())}
+    def by_name(entries: Iterable[Entry]) -> dict[str, Entry]:
+        return {entry.name: entry for entry in entries}
 
-    def params(name: str) -> tuple[Param, ...]:
-        return tuple(_param(item) for item in document.get(name, ()))
-
-    transport = params("transport")
-    schemes = {name: _with_units(entry, transport) for name, entry in family("schemes").items()}
     return Registry(
-        schemes=schemes,
-        queues=family("queues"),
-        links=family("links"),
-        rates=family("rates"),
-        transport=transport,
-        bottleneck=params("bottleneck"),
-        traffic=family("traffic"),
-        host_settings=tuple(_setting(item) for item in document.get("host_settings", ())),
+        schemes=by_name(_with_units(entry, core.transport) for entry in core.schemes),
+        queues=by_name(core.queues),
+        links=by_name(core.links),
+        rates=by_name(core.rates),
+        transport=core.transport,
+        bottleneck=core.bottleneck,
+        traffic=by_name(core.traffic),
+        host_settings=tuple(map(_with_effect, core.host_settings)),
         refusal=lambda _element, _files: None,
-        bpf={entry.name: entry for entry in map(_program, document.get("bpf", ()))},
+        # Under their names in scenarios.
+        bpf=by_name(structs.replace(item, name="bpf:" + item.name.removeprefix("bpf:")) for item in core.bpf),
     )
+
+
+def _without_nulls(item: dict[str, object]) -> dict[str, object]:
+    """An object without absent members; a setting that is mirrored as null has no effect on ours."""
+    return {name: value for name, value in item.items() if value is not None or name == "mirrored"}
 
 
 @lru_cache(maxsize=1)
@@ -190,7 +225,7 @@ def load() -> Registry:
             name, json.dumps(params), files, decided_outside.get()
         ),
         object_name=_native.bpf_object_name,
-        bounds=lambda cell: json.loads(_native.bounds(cell)),
+        bounds=lambda cell: from_data(json.loads(_native.bounds(cell)), Bounds),
     )
 
 
@@ -199,21 +234,9 @@ def metrics() -> dict[str, Metric]:
     """The metrics of a run, by name."""
     # Imported late: lists of schemes and elements do not need it.
     from narrows import _native
-    from narrows.documents.data import from_data
     from narrows.documents.results import Metric
 
     return {metric.name: metric for metric in from_data(json.loads(_native.metrics()), list[Metric])}
-
-
-def _entry(item: dict[str, Any]) -> Entry:
-    own = {field.name: item[field.name] for field in fields(Entry) if item.get(field.name) is not None}
-    own |= {
-        "params": tuple(_param(param) for param in item["params"]),
-        "shorthand": tuple(item.get("shorthand", ())),
-        "datagram": item.get("class") == "datagrams",
-        "profiles": {entry["name"]: Profile(**entry) for entry in item.get("profiles", ())},
-    }
-    return Entry(**{"summary": "", "source": "", **own})
 
 
 def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:
@@ -224,23 +247,14 @@ def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:
         whole = kinds.get(name) in ("span", "bytes", "packets", "rate")
         return show(kinds[name], int(text)) if whole and text.isdecimal() else text
 
-    return replace(entry, transport={name: shown(name, text) for name, text in entry.transport.items()})
+    return structs.replace(
+        entry, transport={name: shown(name, text) for name, text in entry.transport.items()}
+    )
 
 
-def _program(item: dict[str, Any]) -> Entry:
-    """A program for the kernel, under its name in scenarios."""
-    return _entry({**item, "name": "bpf:" + item["name"].removeprefix("bpf:")})
-
-
-def _setting(item: dict[str, Any]) -> HostSetting:
+def _with_effect(setting: HostSetting) -> HostSetting:
     """A setting of hosts, described with its effect on the simulated transport."""
-    meaning = item.get("doc", "")
-    mirrored = item.get("mirrored")
-    note = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
-    return _param({**item, "meaning": meaning, "doc": f"{meaning}{note}"}, HostSetting)
-
-
-def _param(item: dict[str, Any], kind: type[Kind] = Param) -> Kind:  # type: ignore[assignment]
-    own = {field.name: item[field.name] for field in fields(kind) if item.get(field.name) is not None}
-    limits = {"low": item.get("min"), "high": item.get("max")}
-    return kind(**{**own, **limits, "choices": tuple(item.get("choices") or ())})
+    if setting.mirrored is UNSET:
+        return structs.replace(setting, meaning=setting.doc)
+    note = f" Ours: {setting.mirrored}." if setting.mirrored else " Ours has no such thing."
+    return structs.replace(setting, meaning=setting.doc, doc=f"{setting.doc}{note}")

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
+from msgspec import structs
+
 from narrows.documents.components import Values
 from narrows.documents.programs import Plan
 from narrows.documents.resolved import NamedFile, Params
@@ -241,7 +243,7 @@ def missing_model(params: dict[str, object]) -> str | None:
 def _with_default(param: Param, profile: Profile) -> Param:
     if param.name not in profile.params:
         return param
-    return replace(param, default=profile.params[param.name], required=False)
+    return structs.replace(param, default=profile.params[param.name], required=False)
 
 
 def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Profile | None:
