@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from narrows.lab.keys import Key, sections
-from narrows.scenario.schema import Schema, object_schema
+from narrows.scenario.keys import Schema
+from narrows.scenario.schema import object_schema
 
 _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 _TYPES: dict[str, Schema] = {

@@ -12,15 +12,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from narrows.scenario import dscp, expect, matrix
-from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key, by_type
+from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key, Schema, by_type
 from narrows.scenario.params import STEPS
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.quantity import EXAMPLES, SPELLINGS, show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, PROGRAM, TRANSPORT, transport_of
-
-Schema = dict[str, Any]
 
 _NUMBER = r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?"
 WITH_UNIT = ("rate", "span", "bytes", "packets", "ratio")
@@ -45,7 +45,7 @@ def schema(registry: Registry) -> Schema:
         ),
         "definitions": {
             **{kind: quantity_schema(kind) for kind in WITH_UNIT},
-            **_fill(FORMAT["definitions"], registry),
+            **_fill(FORMAT.definitions, registry),
             "element": _element(registry),
             "schemeName": _scheme_name(registry),
             "ownName": _OWN_NAME,
@@ -60,23 +60,35 @@ def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
     return {"type": "object", "additionalProperties": False, **needed, "properties": properties}
 
 
+class _Order(msgspec.Struct, frozen=True):
+    """What completes a part of `format.yaml`; a property of a schema may have the name of a member."""
+
+    by_type: dict[str, Any] | None = msgspec.field(name="$by_type", default=None)
+    params: str | None = msgspec.field(name="$params", default=None)
+    entries: str | None = msgspec.field(name="$entries", default=None)
+    matrix: Any = msgspec.field(name="$matrix", default=None)
+    real_path: Any = msgspec.field(name="$real_path", default=None)
+    description: Any = None
+
+
 def _fill(part: Any, registry: Registry) -> Any:
     """A part of `format.yaml`, completed from the registry and the reader."""
     if isinstance(part, list):
         return [_fill(item, registry) for item in part]
     if not isinstance(part, dict):
         return _WORDS.get(part, part) if isinstance(part, str) else part
-    if "$by_type" in part:
+    order = msgspec.convert(part, _Order)
+    if order.by_type is not None:
         beside = {key: _fill(value, registry) for key, value in part.items() if key != "$by_type"}
-        return {**beside, **by_type(**_fill(part["$by_type"], registry))}
-    if "$matrix" in part:
+        return {**beside, **by_type(**_fill(order.by_type, registry))}
+    if order.matrix:
         return matrix.schema()
-    if "$params" in part:
-        return _params(getattr(registry, part["$params"]))
-    if "$real_path" in part:
+    if order.params is not None:
+        return _params(getattr(registry, order.params))
+    if order.real_path:
         return object_schema({name: _key(key, registry) for name, key in REAL_PATH.items()})
-    if "$entries" in part:
-        return _entries(getattr(registry, part["$entries"]), part)
+    if order.entries is not None:
+        return {"description": order.description, **_entries(getattr(registry, order.entries), order.entries)}
     return {key: _fill(value, registry) for key, value in part.items()}
 
 
@@ -189,15 +201,16 @@ def _short(params: Iterable[Param]) -> dict[str, Schema]:
         if param.kind in WITH_UNIT:
             kinds.append(param.kind)
         elif param.kind in STEPS:
-            short["array"] = {key: value for key, value in _value(param).items() if key != "type"}
+            short |= {"array": {key: value for key, value in _value(param).items() if key != "type"}}
         elif param.kind == "counts":
             short |= {"integer": {}, "array": {"items": {"type": "integer"}}}
         else:
             short |= {"number": {}, "boolean": {}, "string": {}}
     if kinds and "string" not in short:
-        short["string"] = {"pattern": f"^{_units(*kinds)}$"}
-        if "ratio" in kinds:
-            short["number"] = {}
+        short |= {
+            "string": {"pattern": f"^{_units(*kinds)}$"},
+            **({"number": {}} if "ratio" in kinds else {}),
+        }
     return short
 
 
@@ -206,28 +219,27 @@ def _short(params: Iterable[Param]) -> dict[str, Schema]:
 
 def _entry(entry: Entry) -> Schema:
     """The value after the name of an entry: its parameters, or one quantity."""
-    types = _short(param for name in entry.shorthand if (param := entry.param(name)))
-    types["object"] = _params(entry.params)
-    if not any(param.required for param in entry.params):
-        types["null"] = {}
+    short = _short(param for name in entry.shorthand if (param := entry.param(name)))
+    alone: Schema = {} if any(param.required for param in entry.params) else {"null": {}}
+    types = {**short, "object": _params(entry.params), **alone}
     return {**_describe(entry.summary, entry.source), **by_type(**types)}
 
 
-def _entries(family: dict[str, Entry], part: Schema) -> Schema:
+def _entries(family: dict[str, Entry], name: str) -> Schema:
     """An entry of a family of the registry; a bare rate is constant."""
     alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
     one = {**object_schema({name: _entry(entry) for name, entry in family.items()}), "minProperties": 1}
     word = "|".join(map(re.escape, alone))
-    if part["$entries"] == "rates":
+    if name == "rates":
         named: Schema = {"pattern": f"^({_units('rate')}|{word})$" if word else f"^{_units('rate')}$"}
     else:
         named = {"enum": alone}
     types = {"string": named, "object": {**one, "maxProperties": 1}}
-    return {"description": part["description"], **by_type(**types)}
+    return by_type(**types)
 
 
 def _element(registry: Registry) -> Schema:
-    name = FORMAT["parts"]["element_name"]
+    name = FORMAT.parts["element_name"]
     bottleneck = {
         "rate": {"$ref": "#/definitions/rateServer"},
         "queue": {"$ref": "#/definitions/queue"},
@@ -267,10 +279,8 @@ def _scheme_name(registry: Registry) -> Schema:
 
 
 #: The name of a scheme that is a program: its manifest and the variant, or the path of a Pantheon wrapper.
-_PROGRAM_NAME: Schema = {
-    "type": "string",
-    "pattern": "^pantheon:.|^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$",
-}
+_PROGRAM_PATTERN = "^pantheon:.|^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$"
+_PROGRAM_NAME: Schema = {"type": "string", "pattern": _PROGRAM_PATTERN}
 #: The name of a scheme with its settings.
 _OWN_NAME: Schema = {
     "type": "string",
@@ -310,7 +320,7 @@ def _scheme(registry: Registry) -> Schema:
     ours = {"scheme": _PROGRAM_NAME}
     named.append({"if": {"properties": ours}, "then": {**object_schema({**ours, **_NAMED}), **parameters}})
     known = [*registry.schemes, *registry.bpf]
-    foreign = f"^{KERNEL_PREFIX}|{_PROGRAM_NAME['pattern']}"
+    foreign = f"^{KERNEL_PREFIX}|{_PROGRAM_PATTERN}"
     any_of_them = {"if": {"pattern": foreign}, "then": True, "else": {"enum": known}}
     forms: dict[str, Schema] = {"scheme": {"properties": {"scheme": any_of_them}, "allOf": named}}
     for name, entry in registry.schemes.items():

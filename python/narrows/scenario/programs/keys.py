@@ -7,22 +7,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import field as key
 
 from narrows.files import read_packaged
-from narrows.scenario.keys import Key, keys_of
+from narrows.scenario.keys import Key, KeyEntry, keys_of
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Node
 
-FORMAT: dict[str, Any] = read_packaged(Path(__file__).with_name("format.yaml"))
+
+class _Format(msgspec.Struct, frozen=True):
+    manifest: dict[str, KeyEntry]
+    side: dict[str, KeyEntry]
+    variant: dict[str, KeyEntry]
+    parameter: dict[str, KeyEntry]
+    build: dict[str, KeyEntry]
+    end: dict[str, KeyEntry]
+    limits: dict[str, KeyEntry]
+    report: dict[str, KeyEntry]
+    placeholders: dict[str, str]
+
+
+FORMAT = msgspec.convert(read_packaged(Path(__file__).with_name("format.yaml")), _Format)
 #: Keys of each part of a manifest.
-MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = (
-    keys_of(FORMAT[name])
-    for name in ("manifest", "side", "variant", "parameter", "build", "end", "limits", "report")
+MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = map(
+    keys_of,
+    (
+        FORMAT.manifest,
+        FORMAT.side,
+        FORMAT.variant,
+        FORMAT.parameter,
+        FORMAT.build,
+        FORMAT.end,
+        FORMAT.limits,
+        FORMAT.report,
+    ),
 )
 SCHEMA = MANIFEST["schema"].example
 #: Placeholders that need no parameter, with their meanings.
-PLACEHOLDERS: dict[str, str] = FORMAT["placeholders"]
+PLACEHOLDERS = FORMAT.placeholders
 
 #: Signs of readiness that are an open port: TCP, UDP, or either.
 LISTENS = ("tcp", "udp", "port")
