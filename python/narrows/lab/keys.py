@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from narrows.files import read_packaged
 
 #: The types of single values and plain collections.
@@ -33,29 +35,36 @@ class Key:
     default: Any = None
 
 
+class _Entry(msgspec.Struct, frozen=True):
+    """The declaration of a key."""
+
+    doc: str
+    example: object
+    required: bool = False
+    type: str = "choice"
+    of: str = ""
+    list: str = ""
+    named: str = ""
+    choice: tuple[str, ...] = ()
+    default: Any = None
+
+
 @lru_cache(maxsize=1)
 def sections() -> dict[str, dict[str, Key]]:
     """The keys of all sections, by their names."""
     content = read_packaged(Path(__file__).with_name("format.yaml"))
-    return {name: {key: _key(key, entry) for key, entry in keys.items()} for name, keys in content.items()}
+    declared = msgspec.convert(content, dict[str, dict[str, _Entry]])
+    return {name: {key: _key(key, entry) for key, entry in keys.items()} for name, keys in declared.items()}
 
 
-def _key(name: str, entry: dict[str, Any]) -> Key:
-    holder = next((text for text in HOLDERS if text in entry), None)
-    kind = holder or ("choice" if "choice" in entry else entry["type"])
-    return Key(
-        name,
-        " ".join(entry["doc"].split()),
-        _example(entry["example"]),
-        entry.get("required", False),
-        kind,
-        entry.get(holder, "") if holder else "",
-        tuple(entry.get("choice", ())),
-        entry.get("default"),
-    )
+def _key(name: str, entry: _Entry) -> Key:
+    inner = dict(zip(HOLDERS, (entry.of, entry.list, entry.named), strict=True))
+    kind, section = next(((holder, text) for holder, text in inner.items() if text), (entry.type, ""))
+    doc, example = " ".join(entry.doc.split()), _example(entry.example)
+    return Key(name, doc, example, entry.required, kind, section, entry.choice, entry.default)
 
 
-def _example(value: Any) -> str:
+def _example(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(str, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
