@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import DataError
+
+if TYPE_CHECKING:
+    from narrows.documents.resolved import Cell
 
 #: iperf counts bytes in powers of 1024, and bits in powers of 1000.
 _BYTES = ((2**30, "GBytes"), (2**20, "MBytes"), (2**10, "KBytes"))
@@ -35,7 +38,7 @@ class Interval:
         length = self.end_s - self.start_s
         return self.bytes * 8 / length if length > 0 else 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | float]:
         """As plain data, in base units."""
         return {
             "flow": self.flow,
@@ -55,30 +58,30 @@ def intervals(path: Path, length_ns: int) -> list[Interval]:
     """
     from narrows.campaign.json_files import read_run
     from narrows.campaign.series import read_throughput
+    from narrows.documents.resolved import read_cell
 
-    cell = read_run(path).cell
-    if length_ns * _MOST < cell["duration_ns"]:
+    cell = read_cell(read_run(path).cell)
+    if length_ns * _MOST < cell.duration_ns:
         raise DataError(f"{path}: has more than {_MOST} such intervals; take longer ones")
     try:
         series = read_throughput(path, length_ns)
     except (ValueError, OSError) as error:
         raise DataError(str(error)) from None
-    flows = [flow for flow in cell["flows"] if not flow.get("background")]
-    return list(
-        _lines(flows, {number: rates.arrived_bps for number, rates in series.flows.items()}, length_ns / 1e9)
-    )
+    rates = {number: rates.arrived_bps for number, rates in series.flows.items()}
+    return list(_lines(cell, rates, length_ns / 1e9))
 
 
-def _lines(flows: Sequence[dict[str, Any]], series: dict[int, Any], step: float) -> Iterator[Interval]:
+def _lines(cell: Cell, series: dict[int, Any], step: float) -> Iterator[Interval]:
     lives = {}
     most = 0
+    flows = [flow for flow in cell.flows if not flow.background]
     for flow in flows:
-        number = int(flow["flow"])
-        rates = series.get(number, ())
+        rates = series.get(flow.number, ())
         # Bytes that arrive after the stop of a flow no longer count as its own.
-        lives[number] = (flow["start_ns"] / 1e9, flow["stop_ns"] / 1e9, rates)
+        stop_ns = cell.duration_ns if flow.stop_ns is None else flow.stop_ns
+        lives[flow.number] = (flow.start_ns / 1e9, stop_ns / 1e9, rates)
         most = max(most, len(rates))
-    labels = {int(flow["flow"]): str(flow.get("label") or "") for flow in flows}
+    labels = {flow.number: flow.label or "" for flow in flows}
     totals = dict.fromkeys(lives, 0.0)
     for index in range(most):
         row = []

@@ -23,6 +23,8 @@ from typing import Any
 from narrows.calibrate.table import LOSS, METRICS, QUANTITIES, THROUGHPUT, Table
 from narrows.errors import DataError
 from narrows.files import read_whole
+from narrows.scenario.sections import Section
+from narrows.scenario.yaml_tree import Node
 from narrows.text import any_of, did_you_mean, shorten
 
 _KEYS = ("schemes", "flows", "interval", "duration", THROUGHPUT, LOSS, "columns")
@@ -43,6 +45,15 @@ class Map:
     columns: dict[str, str] = field(default_factory=dict)
 
 
+class _Keys(Section, frozen=True, kw_only=True):
+    schema: Node | None = None
+    schemes: Node | None = None
+    flows: Node | None = None
+    interval: Node | None = None
+    duration: Node | None = None
+    columns: Node | None = None
+
+
 def read_map(path: Path) -> Map:
     """Reads a map. Raises `DataError` with one sentence if it is invalid."""
     from narrows.scenario.yaml_tree import Mapping as Tree
@@ -59,34 +70,36 @@ def read_map(path: Path) -> Map:
         raise fail("is not UTF-8 text") from None
     tree = parse(text, str(path))
     entries = tree.entries
-    is_lab = "schema" in entries and _word(entries["schema"]) == _LAB
+    keys = _Keys.from_mapping(tree)
+    is_lab = keys.schema is not None and _word(keys.schema) == _LAB
     if not is_lab:
         for key in entries:
             if key not in _KEYS:
                 hint = did_you_mean(key, _KEYS) or f"; a map has {', '.join(_KEYS)}"
                 raise fail(f'unknown key "{shorten(key)}"{hint}')
-    result: dict[str, Any] = {"metrics": {}}
-    schemes = entries.get("schemes")
-    if schemes is not None:
-        if not isinstance(schemes, Tree):
+    schemes: dict[str, str | None] = {}
+    if keys.schemes is not None:
+        if not isinstance(keys.schemes, Tree):
             raise fail('schemes must be names with schemes, such as "TCP BBR: bbr1"')
-        result["schemes"] = {name: _entry(node, is_lab) for name, node in schemes.entries.items()}
+        schemes = {name: _entry(node, is_lab) for name, node in keys.schemes.entries.items()}
     if is_lab:
-        return Map(**result)
-    for key in ("interval", "duration"):
-        if key in entries:
-            result[key] = check_time(_word(entries[key]), f"{path}: {key}")
-    if "flows" in entries:
-        result["flows"] = check_flows(_word(entries["flows"]), f"{path}: flows")
-    for key in (THROUGHPUT, LOSS):
-        if key in entries:
-            result["metrics"][key] = check_metric(key, _word(entries[key]), f"{path}: {key}")
-    if "columns" in entries:
-        columns = entries["columns"]
-        if not isinstance(columns, Tree) or set(columns.entries) - set(_COLUMNS):
+        return Map(schemes)
+    interval, duration = (
+        None if node is None else check_time(_word(node), f"{path}: {name}")
+        for name, node in (("interval", keys.interval), ("duration", keys.duration))
+    )
+    flows = None if keys.flows is None else check_flows(_word(keys.flows), f"{path}: flows")
+    metrics = {
+        key: check_metric(key, _word(entries[key]), f"{path}: {key}")
+        for key in (THROUGHPUT, LOSS)
+        if key in entries
+    }
+    columns: dict[str, str] = {}
+    if keys.columns is not None:
+        if not isinstance(keys.columns, Tree) or set(keys.columns.entries) - set(_COLUMNS):
             raise fail(f"columns must name headings of {any_of(_COLUMNS)}")
-        result["columns"] = {name: _word(node) for name, node in columns.entries.items()}
-    return Map(**result)
+        columns = {name: _word(node) for name, node in keys.columns.entries.items()}
+    return Map(schemes, flows, interval, duration, metrics, columns)
 
 
 def check_time(text: str, what: str) -> str:

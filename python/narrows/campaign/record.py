@@ -16,6 +16,8 @@ from narrows.errors import DataError
 if TYPE_CHECKING:
     import pyarrow
 
+    from narrows.documents.resolved import Cell
+
 #: Tables of a record, with the scenario key that controls them.
 _WANTED_BY = {
     "packets": "record: packets",
@@ -68,13 +70,19 @@ class Run:
         self._check()
         return read_run(self.path)
 
+    @cached_property
+    def _planned(self) -> Cell:
+        from narrows.documents.resolved import read_cell
+
+        return read_cell(self._record.cell)
+
     def _check(self) -> None:
         """Raises `DataError` if the files differ from those that the run left."""
 
     @property
     def row(self) -> str:
         """The row of the tables: the scheme, with the values of a matrix if there is one."""
-        return self._entry.scheme if self._entry else str(self.settings["scheme"])
+        return self._entry.scheme if self._entry else self._planned.scheme
 
     @property
     def scheme(self) -> str:
@@ -85,13 +93,13 @@ class Run:
     @property
     def number(self) -> int:
         """The number of the run, from 1; runs of one number share their seed."""
-        return self._entry.run if self._entry else int(self.settings["run"])
+        return self._entry.run if self._entry else self._planned.run
 
     @property
     def seed(self) -> int:
         """The seed of all randomness in the run."""
         noted = self._entry.seed if self._entry else None
-        return noted or int(self.settings["seed"])
+        return noted or self._planned.seed
 
     @property
     def state(self) -> str:
@@ -121,12 +129,12 @@ class Run:
     @property
     def duration_ns(self) -> int:
         """The length of the run, in nanoseconds."""
-        return int(self.settings["duration_ns"])
+        return self._planned.duration_ns
 
     @property
     def flows(self) -> list[int]:
         """The numbers of the flows under test."""
-        return [int(flow["flow"]) for flow in self.settings["flows"] if not flow.get("background")]
+        return [flow.number for flow in self._planned.flows if not flow.background]
 
     @property
     def values(self) -> dict[str, Any]:

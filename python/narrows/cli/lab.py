@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
+from msgspec.structs import replace
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
@@ -14,6 +15,7 @@ from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.documents.laboratory import LabReport
+    from narrows.documents.listing import ListedLaboratory
     from narrows.lab.reading import Experiment
     from narrows.lab.tasks import Task
 
@@ -32,6 +34,9 @@ def list_families(
     """List the families: the shipped ones, and yours in ~/.config/narrows/labs."""
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
+    from narrows.documents.data import to_data
+    from narrows.documents.listing import LESSON
+    from narrows.documents.listing import ListedLaboratory as Listed
     from narrows.errors import DataError
     from narrows.lab.reading import read
     from narrows.lab.store import list_families as families
@@ -41,30 +46,30 @@ def list_families(
 
         print(markdown(), end="")
         return
-    entries: list[dict[str, Any]] = []
+    entries: list[ListedLaboratory] = []
     for family in families():
-        entry: dict[str, Any] = {"name": family.name, "origin": family.origin, "path": str(family.path)}
+        entry = Listed(name=family.name, origin=family.origin, path=str(family.path))
         try:
             read_lab = read(family.path)
         except DataError as error:
-            entry |= {"kind": None, "number": None, "question": None, "problem": str(error)}
+            entry = replace(entry, problem=str(error))
         else:
-            entry |= {
-                "kind": "lesson" if read_lab.lesson else "laboratory",
-                "number": read_lab.lesson.number if read_lab.lesson else None,
-                "question": read_lab.question,
-                "quick": read_lab.quick is not None,
-                "problem": None,
-            }
+            entry = replace(
+                entry,
+                kind=LESSON if read_lab.lesson else "laboratory",
+                number=read_lab.lesson.number if read_lab.lesson else None,
+                question=read_lab.question,
+                quick=read_lab.quick is not None,
+            )
         entries.append(entry)
-    entries.sort(key=lambda entry: (entry["kind"] == "lesson", entry["number"] or 0, entry["name"]))
+    entries.sort(key=lambda entry: (entry.kind == LESSON, entry.number or 0, entry.name))
     if as_json:
-        print_json({"format": "narrows/labs/1", "labs": entries})
+        print_json({"format": "narrows/labs/1", "labs": to_data(entries)})
         return
     shown = table("name", "kind", "question", whole=("name", "kind"))
     for entry in entries:
-        kind = " ".join(str(word) for word in (entry["kind"], entry["number"]) if word is not None)
-        shown.add_row(entry["name"], kind, entry["problem"] or entry["question"])
+        kind = " ".join(str(word) for word in (entry.kind, entry.number) if word is not None)
+        shown.add_row(entry.name, kind, entry.problem or entry.question)
     stdout_console().print(shown)
 
 

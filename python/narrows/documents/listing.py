@@ -55,3 +55,20 @@ class Listing(Part, frozen=True, kw_only=True, omit_defaults=False):
 
     format: str = FORMAT
     campaigns: list[ListLine] = field(default_factory=list)
+
+
+#: The kind of a laboratory that is a lesson.
+LESSON = "lesson"
+
+
+class ListedLaboratory(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """A laboratory or lesson in `narrows lab list`; one that can't be read has a problem instead."""
+
+    name: str
+    origin: str
+    path: str
+    kind: str | None = None
+    number: Count | None = None
+    question: str | None = None
+    quick: bool | UnsetType = UNSET
+    problem: str | None = None

@@ -74,7 +74,7 @@ class Problems:
         mapping.
         """
         mapping = mapping_of(value, f"{{{example}}}")
-        for _ in self.known_keys(mapping, kind.keys()):
+        for _ in self.known_keys(mapping, kind.list_keys()):
             pass
         return kind.from_mapping(mapping)
 

@@ -16,7 +16,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     written: Mapping
 
     @classmethod
-    def keys(cls) -> tuple[str, ...]:
+    def list_keys(cls) -> tuple[str, ...]:
         """The known keys."""
         return tuple(_names(cls))
 

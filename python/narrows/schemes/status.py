@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from narrows.documents.data import DamagedError, from_data
 from narrows.files import read_text
 from narrows.imported import plain_name
 from narrows.scenario.prefixes import KERNEL_PREFIX, UDP
@@ -47,14 +50,14 @@ class Status:
     reason: str = ""
     date: str = ""
     version: str = ""
-    checks: tuple[dict[str, Any], ...] = field(default=())
+    checks: tuple[dict[str, object], ...] = ()
 
     @property
     def mark(self) -> str:
         """The mark beside the scheme's name."""
         return MARKS[self.word]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         return {
             "status": self.word,
@@ -72,13 +75,8 @@ def status_of(name: str, file: Path = FILE) -> Status:
     entry = _entries(file).get(name)
     if entry is None:
         return Status(UNVERIFIED, _NEVER)
-    return Status(
-        VERIFIED if entry.get("status") == VERIFIED else UNVERIFIED,
-        str(entry.get("reason") or ""),
-        str(entry.get("date") or ""),
-        str(entry.get("version") or ""),
-        tuple(entry.get("checks") or ()),
-    )
+    word = VERIFIED if entry.status == VERIFIED else UNVERIFIED
+    return Status(word, entry.reason or "", entry.date or "", entry.version or "", entry.checks or ())
 
 
 def statuses_of(flows: Iterable[Flow], file: Path = FILE) -> dict[str, Status]:
@@ -128,12 +126,26 @@ def legend(statuses: Iterable[Status]) -> list[tuple[str, str, str]]:
     return [(MARKS[word], word, MEANINGS[word]) for word in MARKS if word in words]
 
 
+class _Entry(msgspec.Struct, frozen=True):
+    """A scheme in the file of verifications."""
+
+    status: str | None = None
+    reason: str | None = None
+    date: str | None = None
+    version: str | None = None
+    checks: tuple[dict[str, object], ...] | None = None
+
+
+class _File(msgspec.Struct, frozen=True):
+    format: str
+    schemes: dict[str, _Entry]
+
+
 @lru_cache(maxsize=4)
-def _entries(file: Path) -> dict[str, dict[str, Any]]:
+def _entries(file: Path) -> dict[str, _Entry]:
     try:
-        document = json.loads(read_text(file))
-    except (OSError, ValueError):
+        document = from_data(json.loads(read_text(file)), _File)
+    except (OSError, ValueError, DamagedError):
         # Reports must not fail because nothing was ever verified.
         return {}
-    result = document.get("schemes") if document.get("format") == FORMAT else None
-    return result if isinstance(result, dict) else {}
+    return document.schemes if document.format == FORMAT else {}

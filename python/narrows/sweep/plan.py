@@ -20,7 +20,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from narrows.documents.sweep import Until
 from narrows.errors import Problem, ScenarioError, UsageError
@@ -31,6 +30,7 @@ from narrows.scenario.keys import LAWS
 from narrows.scenario.matrix import FIXED, in_words, last_word
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import QuantityError
+from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.sweep import designs
 from narrows.text import any_of, did_you_mean, shorten
@@ -268,6 +268,13 @@ def _holds(constraint: str, words: dict[str, str]) -> bool:
     }[parts[1]]
 
 
+class _UntilKeys(Section, frozen=True, kw_only=True):
+    metric: Node | None = None
+    flow: Node | None = None
+    within: Node | None = None
+    most: Node | None = None
+
+
 def _until(mapping: Mapping, runs: int) -> Until | None:
     from narrows.campaign.results import metric_list
     from narrows.statistics.runs import FEWEST_FOR_INTERVAL
@@ -276,31 +283,28 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     if node is None:
         return None
     example = "{metric: delay_p95_ns, within: 5 %, most: 30}"
-    result: dict[str, Any] = {}
     if not isinstance(node, Mapping):
         raise Wrong(node.mark, f"must be keys with values, such as {example}")
-    for key, mark, value in node:
-        if key not in ("metric", "flow", "within", "most"):
-            raise Wrong(mark, f"unknown key{did_you_mean(key, ('metric', 'flow', 'within', 'most'))}")
-        result[key] = value
-    if "metric" not in result or "within" not in result:
+    for key, mark, _ in node:
+        if key not in _UntilKeys.list_keys():
+            raise Wrong(mark, f"unknown key{did_you_mean(key, _UntilKeys.list_keys())}")
+    keys = _UntilKeys.from_mapping(node)
+    if keys.metric is None or keys.within is None:
         raise Wrong(node.mark, f"needs metric and within, such as {example}")
-    metric = in_words(result["metric"])
+    metric = in_words(keys.metric)
     known = [metric.name for metric in metric_list()]
     if metric not in known:
-        raise Wrong(
-            result["metric"].mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}'
-        )
-    share = quantity_of(in_words(result["within"]))
+        raise Wrong(keys.metric.mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}')
+    share = quantity_of(in_words(keys.within))
     if share is None or share.kind not in ("ratio", "number") or not 0 < share.value < 1:
-        raise Wrong(result["within"].mark, "must be a share of the median such as 5 %")
-    most = _number(result["most"], FEWEST_FOR_INTERVAL, 10_000) if "most" in result else 30
+        raise Wrong(keys.within.mark, "must be a share of the median such as 5 %")
+    most = 30 if keys.most is None else _number(keys.most, FEWEST_FOR_INTERVAL, 10_000)
     if runs < FEWEST_FOR_INTERVAL or runs > most:
         low = FEWEST_FOR_INTERVAL
         raise Wrong(node.mark, f"an interval needs {low} runs; write runs: {low}, or more up to {most}")
-    flow = in_words(result["flow"]) if "flow" in result else "all"
-    if flow != "all" and not flow.isdecimal():
-        raise Wrong(result["flow"].mark, "must be the number of a flow, or all")
+    flow = "all" if keys.flow is None else in_words(keys.flow)
+    if keys.flow is not None and flow != "all" and not flow.isdecimal():
+        raise Wrong(keys.flow.mark, "must be the number of a flow, or all")
     return Until(metric=metric, flow=flow, within=float(share.value), most=most)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 _DAY = 86_400.0
@@ -45,38 +46,53 @@ def split_time(line: str) -> tuple[float | None, bool, str]:
         return seconds, True, line[match.end() :].strip()
     for form in _DATES:
         if match := form.match(line):
-            pair = _moment(match.groupdict())
+            pair = _moment(_Parts(**match.groupdict()))
             if pair is not None:
                 return *pair, line[match.end() :].strip()
     return None, False, line
 
 
-def _moment(parts: dict[str, str | None]) -> tuple[float, bool] | None:
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a time; forms lack some."""
+
+    h: str
+    m: str
+    s: str
+    part: str | None
+    half: str | None = None
+    year: str | None = None
+    month: str | None = None
+    day: str | None = None
+    zone: str | None = None
+
+
+def _moment(parts: _Parts) -> tuple[float, bool] | None:
     """Seconds, and whether they are since 1970 in UTC; None if the time is invalid."""
-    hour = int(parts["h"] or 0)
-    half = (parts.get("half") or "").upper()
+    hour = int(parts.h)
+    half = (parts.half or "").upper()
     if half:
         hour = hour % 12 + (12 if half == "PM" else 0)
-    clock = hour * 3600 + int(parts["m"] or 0) * 60 + int(parts["s"] or 0)
-    clock_s = clock + float((parts["part"] or "0").replace(",", "."))
-    month = parts.get("month")
+    clock = hour * 3600 + int(parts.m) * 60 + int(parts.s)
+    clock_s = clock + float((parts.part or "0").replace(",", "."))
+    month = parts.month
     if month is None:
         return clock_s, False
     number = (
         int(month) if month.isdigit() else _MONTHS.index(month.lower()) + 1 if month.lower() in _MONTHS else 0
     )
     # A leap year, for logs without a year.
-    year = parts.get("year") or "2000"
+    year = parts.year or "2000"
     try:
-        day = datetime(int(year), number, int(parts["day"] or 0), tzinfo=UTC)
+        day = datetime(int(year), number, int(parts.day or 0), tzinfo=UTC)
     except ValueError:
         return None
-    zone = parts.get("zone") or ""
+    zone = parts.zone or ""
     seconds = day.timestamp() + clock_s
     if zone[:1] in {"+", "-"}:
         offset = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         return (seconds - offset if zone[0] == "+" else seconds + offset), True
-    return seconds, bool(parts.get("year")) and zone.upper() in {"", "Z", "UTC", "GMT"}
+    return seconds, bool(parts.year) and zone.upper() in {"", "Z", "UTC", "GMT"}
 
 
 def past_midnight(before: float, now: float) -> float:
