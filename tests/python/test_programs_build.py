@@ -82,8 +82,8 @@ def test_it_is_built_once(folder: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert first.state == BUILT
     assert lines == ["Compiling tool v1.0.0"]
     assert first.folder is not None
-    assert first.about["tool"] == "cargo 9.9.9"
-    assert list(first.about["files"]) == ["bin/tool"]
+    assert first.about.tool == "cargo 9.9.9"
+    assert list(first.about.files) == ["bin/tool"]
     assert planned.connector.command[0] == str(first.folder / "bin" / "tool")
     assert why_missing(planned) is None
     # The second time nothing runs, and only the build remains.
@@ -206,8 +206,8 @@ echo code > node_modules/player/player.js"""
     assert (built.folder / "node_modules" / "player" / "player.js").exists()
     assert (built.folder / "film" / "a").read_text() == (folder / "sources" / "Cargo.toml").read_text()
     # npm's dependencies are locked by its lock file, which is one of the sources.
-    assert list(built.about["files"]) == ["film/a", "package-lock.json", "package.json"]
-    assert built.about["tool"] == "npm 10.9.9"
+    assert list(built.about.files) == ["film/a", "package-lock.json", "package.json"]
+    assert built.about.tool == "npm 10.9.9"
     # Another film is another build.
     other = program(folder, text.replace("film/a'", "film/b'"))
     assert build(other, lambda line: None).state == BUILT
@@ -231,7 +231,7 @@ def test_packages_of_debian_are_installed_by_root_alone(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     lines: list[str] = []
     done = build(mine, lines.append)
-    assert done.about["packages"] == {"one": "1.0-1", "two": "1.2"}
+    assert done.about.packages == {"one": "1.0-1", "two": "1.2"}
     assert lines == ["update -q", "install -q -y --no-install-recommends two"]
     assert in_words(done) == "mine: installed: one 1.0-1, two 1.2"
     assert in_words(build(mine, lines.append)) == "mine: is installed: one 1.0-1, two 1.2"

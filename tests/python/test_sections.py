@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from narrows.scenario.expect import ExpectationKeys
 from narrows.scenario.flows import FlowKeys
 from narrows.scenario.keys import FORMAT, KEYS

@@ -26,7 +26,7 @@ from narrows.sweep.execute import SweepRun
 from narrows.sweep.loading import LoadedSweep, load_sweep
 from narrows.sweep.merge import merge
 from narrows.sweep.parts import digest_of
-from narrows.sweep.store import SweepFolder
+from narrows.sweep.store import SweepFolder, SweepRow
 from narrows.sweep.work import DEFAULT_MEMORY
 from processes import eventually, is_alive
 
@@ -351,7 +351,8 @@ def test_points_get_runs_until_the_interval_is_narrow(tmp_path: Path) -> None:
     some = rows(tmp_path / "out")
     folder = SweepFolder.open(tmp_path / "again", sweep)
     slugs = {"cubic": "cubic", "reno": "reno"}
-    folder.adopt([{**row, "slug": slugs[row["scheme"]]} for row in some if row["run"] in (1, 2, 5, 8)])
+    early = [row for row in some if row["run"] in (1, 2, 5, 8)]
+    folder.adopt([SweepRow(slugs[row["scheme"]], row["cell"], row) for row in early])
     folder.end("interrupted", [])
     folder.close()
     run(sweep, tmp_path / "again", "local:2")

@@ -108,7 +108,7 @@ class _Cell:
 
     campaign: CampaignFolder
     path: Path
-    front: dict[str, Any]
+    front: dict[str, int | str | None]
 
 
 @dataclass

@@ -10,13 +10,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET, structs
+
 from narrows.campaign import integrity, own_metrics, results, results_file, sealing
 from narrows.campaign.json_files import read_run
 from narrows.campaign.schema import resolved_scenario
 from narrows.campaign.store import CampaignFolder
 from narrows.csv_text import neutralise
 from narrows.documents.campaign import Header
-from narrows.documents.data import to_data
+from narrows.documents.data import DamagedError, to_data
+from narrows.documents.resolved import Cell, Flow, Resolved, SchemeRow, lay_over, read_cell
 from narrows.documents.results import FORMAT, LinkRow, Results, Row
 from narrows.documents.run import Check
 from narrows.errors import DataError, NarrowsError, reason
@@ -71,11 +74,15 @@ def _check_seal(folder: CampaignFolder) -> Check:
 
 
 def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
-    header, scenario = folder.header, resolved_scenario(folder.header)
+    header = folder.header
     file = folder.path / "campaign.json"
-    if header.hash and header.hash not in _hashes(header, scenario):
+    try:
+        scenario = folder.resolved
+    except DataError as error:
+        yield str(error)
+        return
+    if header.hash and header.hash not in _hashes(header):
         yield f"{file}: its resolved scenario is not the one of its hash, {header.hash}"
-    rows = {row["label"]: row for row in scenario["schemes"]}
     for entry in folder.cells:
         if not entry.is_finished:
             continue
@@ -87,15 +94,23 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
             continue
         if problem := integrity.difference(cell, entry, run):
             yield problem
-        if header.where != IMPORTED and entry.scheme in rows:
-            for key in _find_changed_keys(scenario, rows[entry.scheme], entry.run, run.cell):
-                yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
+        row = scenario.row(entry.scheme)
+        if header.where == IMPORTED or row is None:
+            continue
+        try:
+            ran = read_cell(run.cell)
+        except DamagedError as error:
+            yield f"{cell / 'run.json'}: is damaged: {error}"
+            continue
+        for key in _find_changed_keys(scenario, row, entry.run, ran):
+            yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
 
 
-def _hashes(header: Header, scenario: dict[str, Any]) -> Iterator[str]:
+def _hashes(header: Header) -> Iterator[str]:
     """The possible hashes of a campaign with this resolved scenario."""
     from narrows.scenario.model import hash_of
 
+    scenario = resolved_scenario(header)
     own = hash_of(scenario)
     yield own
     if header.where == IMPORTED:
@@ -104,26 +119,20 @@ def _hashes(header: Header, scenario: dict[str, Any]) -> Iterator[str]:
         yield content_hash({"scenario": own, "merged": [[item.hash, item.runs] for item in merged]})
 
 
-def _find_changed_keys(
-    scenario: dict[str, Any], row: dict[str, Any], run: int, ran: dict[str, Any]
-) -> Iterator[str]:
+def _find_changed_keys(scenario: Resolved, row: SchemeRow, run: int, ran: Cell) -> Iterator[str]:
     """The members of a cell that differ from the resolved scenario."""
-    drawn = scenario.get("drawn") or []
-    overlay = ((drawn[run - 1] or {}).get("overlay") or {}) if run <= len(drawn) else {}
-    said = {**scenario, **(row.get("overlay") or {}), **overlay}
+    drawn = scenario.drawn[run - 1 : run]
+    planned = lay_over(lay_over(scenario, row.overlay), drawn[0].overlay if drawn else UNSET)
     for key in _REPEATED:
-        # Empty statements are left out.
-        if key in ran and key in said and said[key] != ran[key]:
+        if getattr(planned, key) != getattr(ran, key):
             yield key.removesuffix("_ns")
-    if "flows" in row and "flows" not in overlay:
-        asked, had = ([_timeless(flow) for flow in flows] for flows in (row["flows"], ran.get("flows") or []))
-        if asked != had:
-            yield "set of flows"
+    if list(map(_timeless, row.flows)) != list(map(_timeless, ran.flows)):
+        yield "set of flows"
 
 
-def _timeless(flow: dict[str, Any]) -> dict[str, Any]:
+def _timeless(flow: Flow) -> Flow:
     """A flow without its start time, which may be random."""
-    return {key: value for key, value in flow.items() if not key.startswith("start_")}
+    return structs.replace(flow, start_ns=0, start_spread_ns=0)
 
 
 # -- files -----------------------------------------------------------------------------------------

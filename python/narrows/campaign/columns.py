@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from narrows.documents import results
+from narrows.documents.data import Value
 from narrows.documents.resolved import Resolved
 from narrows.scenario import registry as registries
 from narrows.scenario.derived import quantity_of, suffix
@@ -74,7 +75,7 @@ class Columns:
         """All columns, those of the matrix first."""
         return [column for column, _ in self._found]
 
-    def values(self, label: str, flow: int | None = None) -> dict[str, object]:
+    def values(self, label: str, flow: int | None = None) -> dict[str, Value]:
         """The values of a row of the scenario by column name, for one flow or for all; None if the row has no
         such value, or its flows have different ones.
         """

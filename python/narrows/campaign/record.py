@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from narrows.campaign.frames import Frame, OtherFrame, convert_table, read_parquet
 from narrows.documents.campaign import FINISHED, INVALID, CellEntry
+from narrows.documents.data import Value
 from narrows.documents.results import MeasuredFlow, Row
 from narrows.documents.run import FORMAT, RunRecord
 from narrows.errors import DataError
@@ -137,7 +138,7 @@ class Run:
         return [flow.number for flow in self._planned.flows if not flow.background]
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Value]:
         """The values of the matrix and the parameters that distinguish the runs of this campaign, in base
         units, by the names of their columns in results.
         """

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,7 +18,7 @@ from narrows.campaign.columns import Columns
 from narrows.campaign.json_files import read_json, write_atomically
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import INVALID, PENDING, CellEntry, Header
-from narrows.documents.data import DamagedError, from_data, to_data
+from narrows.documents.data import DamagedError, Value, from_data, to_data
 from narrows.documents.resolved import Resolved
 from narrows.documents.results import (
     ALL,
@@ -201,7 +200,7 @@ def _rows(
     ]
 
 
-def _values(columns: Columns, label: str, flow: int | None = None) -> dict[str, Any] | None:
+def _values(columns: Columns, label: str, flow: int | None = None) -> dict[str, Value] | None:
     return columns.values(label, flow) if columns.listed else None
 
 

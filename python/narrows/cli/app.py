@@ -160,13 +160,13 @@ def _root(
     raise Exit()
 
 
-def _versions() -> dict[str, Any]:
+def _versions() -> dict[str, object]:
     import platform
 
     from narrows.agent.location import this_machine
     from narrows.errors import NarrowsError
 
-    versions: dict[str, Any] = {
+    versions: dict[str, object] = {
         "narrows": __version__,
         "python": platform.python_version(),
         "native": None,

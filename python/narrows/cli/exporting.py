@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
 from narrows.cli.parameters import argument, option
 from narrows.formats import EXPORTS
+
+if TYPE_CHECKING:
+    from narrows.formats.cells import ExportedCell
 
 
 @command(example="narrows export results/20261121T101500Z-first-look-3fa9c1 --format pcapng -o captures")
@@ -30,20 +33,21 @@ def export(
     """
     from narrows.cli.common import print_json
     from narrows.console import say
+    from narrows.documents.data import to_data
     from narrows.formats import export as write
 
     cells = write(folder, form, output, say)
     if as_json:
-        print_json({"format": form, "folder": str(output), "cells": cells})
+        print_json({"format": form, "folder": str(output), "cells": to_data(cells)})
         return
     say(f"{output}: {len(cells)} run{'' if len(cells) == 1 else 's'} as {form}{_remarks(form, cells)}")
 
 
-def _remarks(form: str, cells: list[dict[str, Any]]) -> str:
+def _remarks(form: str, cells: list[ExportedCell]) -> str:
     """The user's next step with the files."""
-    files = [name for cell in cells for name in cell.get("files", ())]
+    files = [name for cell in cells for name in cell.files or ()]
     if form == "pcapng":
-        repeated = sum(cell["retransmissions"] for cell in cells)
+        repeated = sum(cell.retransmissions or 0 for cell in cells)
         return (
             f"; {repeated} retransmissions in all; count those of a run with:"
             f" tshark -r {files[0]} -Y tcp.analysis.retransmission"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -166,11 +168,11 @@ def run(
     elif report is Parts.ALL and not loaded.scenario.report.pdf:
         report = Parts.HTML
     means = Means(_memory(memory), emulator_threads)
-    options: dict[str, Any] = {"resume": resume, "quiet": quiet, "reach": reach, "means": means}
+    start = partial(_run, loaded, output, resume=resume, quiet=quiet, reach=reach, means=means)
     if events:
-        finished = _with_events(loaded, output, options, report)
+        finished = _with_events(start, report)
     else:
-        finished = _run(loaded, output, options)
+        finished = start()
         _print_results(finished, as_json)
         if report is not Parts.NONE and _is_reported(finished):
             _report(finished.folder.path, report, quiet=as_json)
@@ -198,14 +200,14 @@ def _run_lone_cell(path: Path, output: Path | None) -> None:
     print(f"record: {folder}")
 
 
-def _run(loaded: Loaded, output: Path | None, options: dict[str, Any]) -> Finished:
+def _run(loaded: Loaded, output: Path | None, **options: Any) -> Finished:
     from narrows.campaign.run import run_campaign
     from narrows.console import stderr_console
 
     return run_campaign(loaded, output, argv=["narrows", *sys.argv[1:]], console=stderr_console(), **options)
 
 
-def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], report: Parts) -> Finished:
+def _with_events(start: Callable[..., Finished], report: Parts) -> Finished:
     """Runs and reports, with only events on standard output."""
     from collections import Counter
 
@@ -215,7 +217,7 @@ def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], r
 
     tell = teller(sys.stdout)
     try:
-        finished = _run(loaded, output, {**options, "tell": tell})
+        finished = start(tell=tell)
         if report is not Parts.NONE and _is_reported(finished):
             tell("report", files=list(map(str, build_report(finished.folder.path, report))))
     except NarrowsError as error:

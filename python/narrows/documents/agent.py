@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, UnsetType, field
 
 from narrows.addresses import is_address, is_socket_address, split_address
-from narrows.documents.data import Count, Integer, Number, Part
+from narrows.documents.data import Count, Integer, Number, Part, Value
 
 Text = Annotated[str, Meta(max_length=4096, pattern=r"^[^\r\n]*\Z")]
 
@@ -74,7 +74,7 @@ class MachineFacts(Part, frozen=True, kw_only=True):
     bpf: Ability | None = None
     clocksource: Text | None = None
     #: Some values consist of several numbers, separated by tabs.
-    sysctls: dict[str, Any] = field(default_factory=dict)
+    sysctls: dict[str, Value] = field(default_factory=dict)
     checks: list[MachineCheck] = field(default_factory=list)
 
 

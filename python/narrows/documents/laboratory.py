@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
-from narrows.documents.data import Count, Number, Part
+from narrows.documents.data import Count, Number, Part, Value
 from narrows.documents.results import Quantity
 
 FORMAT = "narrows/lab-report/1"
@@ -45,7 +45,7 @@ class LabExperiment(Part, frozen=True, kw_only=True):
     #: The number of cells by verdict, or by state without one.
     verdicts: dict[str, Count]
     narrows: str | None
-    kernel: dict[str, Any]
+    kernel: dict[str, Value]
     #: The rows whose models Narrows trained, in words; the published values are of other models.
     own_models: str = ""
     #: The findings of its campaign's report, if nothing was published.

@@ -237,7 +237,7 @@ class Fingerprint(Part, frozen=True, kw_only=True):
     kernel: str | None = None
     #: The name that the system returned.
     read_back: str | None = None
-    params: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
 
 
 class Flow(Part, frozen=True, kw_only=True):

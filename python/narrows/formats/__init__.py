@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from narrows.formats.cells import ExportedCell
     from narrows.formats.importing import ImportedRuns
     from narrows.formats.imports._choice import Choice
 
-    Cell = dict[str, object]
 
 #: Exports, each with its output and audience.
 EXPORTS = {
@@ -53,7 +53,9 @@ def module_name(kind: str, name: str) -> str:
     return f"narrows.formats.{kind}.{name.partition('-')[0]}"
 
 
-def export(folder: Path, form: str, target: Path, say: Callable[[str], None] | None = None) -> list[Cell]:
+def export(
+    folder: Path, form: str, target: Path, say: Callable[[str], None] | None = None
+) -> list[ExportedCell]:
     """Writes the campaign in `folder` for other tools, as one of `EXPORTS`, into the new or empty folder
     `target`; returns facts about each cell that was written, including its `files`.
 
@@ -67,7 +69,7 @@ def export(folder: Path, form: str, target: Path, say: Callable[[str], None] | N
     if form not in EXPORTS:
         raise UsageError(f'unknown format "{form}"; known: {", ".join(EXPORTS)}')
     module = importlib.import_module(module_name("exports", form))
-    cells: list[Cell] = module.export_campaign(
+    cells: list[ExportedCell] = module.export_campaign(
         CampaignFolder.read(folder), target, say or _silent, form.partition("-")[2]
     )
     return cells

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from narrows.campaign.json_files import read_run
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
-from narrows.documents.data import DamagedError
+from narrows.documents.data import Count, DamagedError, Part, Value
 from narrows.documents.resolved import Cell, read_cell
 from narrows.documents.run import RunRecord
 from narrows.errors import DataError, NarrowsError
 from narrows.filled import fill
 from narrows.progress import progress
 
-Json = dict[str, Any]
 #: Time zero (since 1970) of runs that depend on no clock: 2000-01-01.
 SIMULATED_NS = 946_684_800 * 1_000_000_000
+
+
+class ExportedCell(Part, frozen=True, kw_only=True):
+    """The files of a cell that was exported, and their content."""
+
+    cell: str = ""
+    files: list[str] | UnsetType = UNSET
+    #: Rows by table.
+    rows: dict[str, Count] | UnsetType = UNSET
+    #: Events of each flow.
+    flows: dict[str, Value] | UnsetType = UNSET
+    #: Packets by end, and the retransmissions among them.
+    packets: dict[str, Count] | UnsetType = UNSET
+    retransmissions: Count | UnsetType = UNSET
+    #: The number of series.
+    series: Count | UnsetType = UNSET
 
 
 @dataclass(frozen=True)
@@ -82,9 +98,9 @@ class CellToExport:
 def export_cells(
     folder: CampaignFolder,
     target: Path,
-    write: Callable[[CellToExport, Path], Json],
+    write: Callable[[CellToExport, Path], ExportedCell],
     finish: Callable[[list[CellToExport], Path], None] | None = None,
-) -> list[Json]:
+) -> list[ExportedCell]:
     """Writes every finished cell with `write` (which receives the output folder, and returns facts about the
     output) and then the files about all cells with `finish`. The folder `target` appears when it is complete.
 
@@ -95,17 +111,17 @@ def export_cells(
         raise DataError(f"{folder.path}: the campaign has no finished run to export")
     folder.check_records()
 
-    def one(cell: CellToExport, partial: Path) -> Json:
+    def export(cell: CellToExport, partial: Path) -> ExportedCell:
         with raise_as_data_errors():
-            return {"cell": cell.id, **write(cell, partial)}
+            return replace(write(cell, partial), cell=cell.id)
 
     with fill(target, last=entries[-1].id) as partial:
         cells = [CellToExport(folder, entry, read_run(folder.cell_dir(entry.id))) for entry in entries]
-        written: list[Json] = []
+        written: list[ExportedCell] = []
         # The core releases Python's lock while writing, so threads use all cores; only a few, to limit
         # memory.
         with progress("writing", len(cells)) as bar, ThreadPoolExecutor(max_workers=2) as pool:
-            for facts in pool.map(lambda cell: one(cell, partial), cells):
+            for facts in pool.map(lambda cell: export(cell, partial), cells):
                 written.append(facts)
                 bar.advance()
         if finish:
@@ -122,9 +138,3 @@ def raise_as_data_errors() -> Iterator[None]:
         raise DataError(str(error)) from None
     except OSError as error:
         raise NarrowsError(str(error)) from None
-
-
-def load_json(text: str) -> Json:
-    """Parses the counts that the core returns."""
-    content: Json = json.loads(text)
-    return content

@@ -16,8 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
+from msgspec import field as member
+
+from narrows.documents.data import DamagedError, Number, Part, from_data, to_data
 from narrows.errors import DataError, NarrowsError, UnavailableError, reason
 from narrows.files import open_regular, read_text
 from narrows.scenario.programs.keys import BUILT as BUILT_WORD
@@ -65,6 +68,18 @@ _UNFINISHED = ".building-"
 Tell = Callable[[str], None]
 
 
+class About(Part, frozen=True, kw_only=True):
+    """The content of `built.json`; packages of Debian have no sources and no files."""
+
+    format: str
+    kind: str
+    sources_sha256: str | None = None
+    tool: str | None = None
+    seconds: Number | None = None
+    packages: dict[str, str] = member(default_factory=dict)
+    files: dict[str, str] = member(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Build:
     """A built program, or installed packages."""
@@ -75,12 +90,12 @@ class Build:
     #: The folder of the build; None for Debian packages.
     folder: Path | None
     #: Its entry in `built.json`.
-    about: dict[str, Any]
+    about: About
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         folder = None if self.folder is None else str(self.folder)
-        return {"name": self.name, "state": self.state, "folder": folder, **self.about}
+        return {"name": self.name, "state": self.state, "folder": folder, **to_data(self.about)}
 
 
 def build(program: Program, tell: Tell) -> Build:
@@ -110,16 +125,16 @@ def build(program: Program, tell: Tell) -> Build:
             place.mkdir()
             with _log(folder.with_suffix(".log")) as log:
                 _make(program.name, recipe, place, _Tools(program.name, log, tell))
-            about = {
-                "format": FORMAT,
-                "kind": recipe.kind,
-                "sources_sha256": identity(recipe),
-                "tool": _version_of(recipe.kind),
-                "seconds": round(time.monotonic() - started, 1),
-                **({"packages": packages.about["packages"]} if packages else {}),
-                "files": _hashes(place),
-            }
-            (place / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+            about = About(
+                format=FORMAT,
+                kind=recipe.kind,
+                sources_sha256=identity(recipe),
+                tool=_version_of(recipe.kind),
+                seconds=round(time.monotonic() - started, 1),
+                packages=packages.about.packages if packages else {},
+                files=_hashes(place),
+            )
+            (place / ABOUT).write_text(json.dumps(to_data(about), indent=2) + "\n", encoding="utf-8")
             _move(place, folder)
     except OSError as error:
         raise NarrowsError(f"{folder.parent}: {program.name} can't be built there: {reason(error)}") from None
@@ -130,21 +145,21 @@ def in_words(build: Build) -> str:
     """The outcome, in a line."""
     if build.folder is None:
         verb = "installed" if build.state == BUILT else "is installed"
-        packages = ", ".join(f"{name} {version}" for name, version in build.about["packages"].items())
+        packages = ", ".join(f"{name} {version}" for name, version in build.about.packages.items())
         return f"{build.name}: {verb}: {packages}"
-    took = f"built in {build.about['seconds']:.0f} s" if build.state == BUILT else "is built"
-    return f"{build.name}: {took}, with {build.about['tool']}, in {build.folder}"
+    took = f"built in {build.about.seconds or 0:.0f} s" if build.state == BUILT else "is built"
+    return f"{build.name}: {took}, with {build.about.tool}, in {build.folder}"
 
 
-def _about(folder: Path) -> dict[str, Any]:
+def _about(folder: Path) -> About:
     try:
-        result: dict[str, Any] = json.loads(read_text(folder / ABOUT))
-        missing = [name for name in result["files"] if not (folder / name).is_file()]
-    except (OSError, ValueError, KeyError, TypeError):
-        missing = [ABOUT]
-    if missing:
-        raise DataError(f"{folder} lacks {missing[0]}; remove the folder, and build it again")
-    return result
+        about = from_data(json.loads(read_text(folder / ABOUT)), About)
+    except (OSError, ValueError, DamagedError):
+        about = None
+    missing = next((name for name in about.files if not (folder / name).is_file()), None) if about else ABOUT
+    if about is None or missing:
+        raise DataError(f"{folder} lacks {missing}; remove the folder, and build it again")
+    return about
 
 
 def _hashes(place: Path) -> dict[str, str]:
@@ -314,7 +329,7 @@ def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
             options = ["install", "-q", "-y", "--no-install-recommends"]
             tools.run([tool, *options, *missing], folder, settings)
         state, result = BUILT, _installed_versions(recipe.packages)
-    about = {"format": FORMAT, "kind": DEBIAN, "packages": result}
+    about = About(format=FORMAT, kind=DEBIAN, packages=result)
     return Build(name, state, None, about)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from narrows.documents.components import Component
+from narrows.documents.resolved import Params
 from narrows.errors import DataError
 from narrows.scenario import quantity
 from narrows.scenario.files import Files
@@ -150,10 +151,10 @@ def read_params(
     owner: str,
     context: Context,
     ignore: tuple[str, ...] = (),
-) -> dict[str, Any]:
+) -> Params:
     """All parameters of an entry of the registry: the written ones, and the defaults of the others."""
     known = {param.name: param for param in params}
-    values: dict[str, Any] = {}
+    values: Params = {}
     for key, mark, value in given:
         if key in ignore:
             continue

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct, convert
+
 from narrows.campaign.expectations import HOLDS, judge, questions
 from narrows.campaign.results import metric_list
 from narrows.documents.data import Value
@@ -27,6 +29,15 @@ def check(expectations: Sequence[Expectation]) -> None:
         )
 
 
+class _Flow(Struct, frozen=True):
+    """The columns of a row that every sweep has."""
+
+    point: int
+    scheme: str
+    flow: int | None
+    verdict: str | None
+
+
 def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[SweepExpectation]:
     """For each expectation and scheme: the number of points at which it holds, and the first one at which it
     does not.
@@ -42,19 +53,20 @@ def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[
     points: dict[int, list[Row]] = {}
     values: dict[int, dict[str, Value]] = {}
     for row in folder.table(["point", "scheme", "flow", "verdict", *wanted, *columns]).to_pylist():
-        values.setdefault(row["point"], {name: row[name] for name in columns})
-        points.setdefault(row["point"], []).append(
+        flow = convert(row, _Flow)
+        values.setdefault(flow.point, {name: row[name] for name in columns})
+        points.setdefault(flow.point, []).append(
             Row(
                 scenario=None,
                 plane=None,
-                base=row["scheme"],
-                scheme=row["scheme"],
+                base=flow.scheme,
+                scheme=flow.scheme,
                 run=1,
                 seed=None,
                 duration_ns=None,
-                number=row["flow"],
+                number=flow.flow,
                 flow_scheme=None,
-                verdict=row["verdict"],
+                verdict=flow.verdict,
                 cell="",
                 metrics={name: row[name] for name in wanted},
                 absent={},

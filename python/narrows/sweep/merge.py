@@ -39,11 +39,10 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
         for other in read:
             failed += other.document.failed
             for part in other.parts:
-                slug = part.parent.name.removeprefix("slug=")
-                rows = [{**row, "slug": slug} for row in other.rows_of(part)]
+                rows = other.rows_of(part)
                 new = folder.adopt(rows)
                 added += new
-                known += len({row["cell"] for row in rows}) - new
+                known += len({row.cell for row in rows}) - new
         unique = list(dict.fromkeys(failed))
         folder.end("merged", unique)
         return Merged(added, known, len(unique))

@@ -27,7 +27,7 @@ from narrows.campaign.entries import now
 from narrows.campaign.json_files import read_json, read_rewritable, read_typed, write_atomically
 from narrows.campaign.results import metric_list
 from narrows.documents.campaign import Override
-from narrows.documents.data import to_data
+from narrows.documents.data import Value, to_data
 from narrows.documents.run import Simulated
 from narrows.documents.sweep import FORMAT, FailedCell, Sweep, SweepKey, SweepSession
 from narrows.errors import DataError, NarrowsError, UsageError, reason
@@ -45,6 +45,18 @@ LEAST_S, SHARE = 1.0, 0.02
 _ALSO = ("point", "reasons", "slug")
 
 
+@dataclass(frozen=True)
+class SweepRow:
+    """A flow of a cell in the data set."""
+
+    #: That of its scheme, which names the folder of its part.
+    slug: str
+    #: The address of the cell.
+    cell: str
+    #: Its values by column.
+    values: dict[str, Value]
+
+
 @dataclass
 class SweepFolder:
     """An open sweep; only one process at a time may write to it."""
@@ -54,7 +66,7 @@ class SweepFolder:
     #: Addresses of the existing cells.
     done: set[str] = field(default_factory=set)
     _lock: FolderLock | None = field(default=None, repr=False)
-    _rows: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    _rows: list[SweepRow] = field(default_factory=list, repr=False)
     _began: float = field(default_factory=time.monotonic, repr=False)
     _written: float = field(default_factory=time.monotonic, repr=False)
     _part: int = 0
@@ -137,9 +149,11 @@ class SweepFolder:
         tables = [self._part_table(part, columns) for part in self.parts]
         return pa.concat_tables(tables) if tables else self._choose(columns).empty_table()
 
-    def rows_of(self, part: Path) -> list[dict[str, Any]]:
+    def rows_of(self, part: Path) -> list[SweepRow]:
         """The rows of one part."""
-        return list(self._part_table(part, None).to_pylist())
+        slug, table = part.parent.name.removeprefix("slug="), self._part_table(part, None)
+        cells = table.column("cell").to_pylist()
+        return [SweepRow(slug, cell, values) for cell, values in zip(cells, table.to_pylist(), strict=True)]
 
     def _choose(self, columns: list[str] | None) -> pyarrow.Schema:
         import pyarrow as pa
@@ -187,16 +201,16 @@ class SweepFolder:
         self._rows += self._of_cell(cell, result)
         self._write_if_due()
 
-    def adopt(self, rows: list[dict[str, Any]]) -> int:
+    def adopt(self, rows: list[SweepRow]) -> int:
         """Adopts rows of another folder of the same sweep for missing cells; returns their number."""
-        new = [row for row in rows if row["cell"] not in self.done]
-        added = {row["cell"] for row in new}
+        new = [row for row in rows if row.cell not in self.done]
+        added = {row.cell for row in new}
         self.done |= added
         self._rows += new
         self._write_if_due()
         return len(added)
 
-    def _of_cell(self, cell: SweepCell, result: Simulated) -> Iterator[dict[str, Any]]:
+    def _of_cell(self, cell: SweepCell, result: Simulated) -> Iterator[SweepRow]:
         front = {
             "point": cell.point.number,
             "cell": cell.address,
@@ -208,20 +222,20 @@ class SweepFolder:
             "duration_ns": cell.duration_ns,
             "verdict": result.verdict,
             "reasons": " ".join(reason.code or "" for reason in result.reasons),
-            "slug": cell.row.slug,
         }
         for key in self.document.parameters:
             text = cell.point.words[key.label]
             value = infer_types([text])[1][text]
             front[key.name] = value if key.kind == "flag" else _as(key.kind, value, text)
         for flow in result.measured.flows if result.measured else ():
-            yield {
+            values = {
                 **front,
                 "flow": None if flow.flow == "all" else int(flow.flow),
                 "flow_scheme": flow.scheme,
                 "background": flow.background,
                 **{name: None if value is None else float(value) for name, value in flow.metrics.items()},
             }
+            yield SweepRow(cell.row.slug, cell.address, values)
 
     def _write_if_due(self) -> None:
         passed = time.monotonic() - self._written
@@ -237,9 +251,9 @@ class SweepFolder:
 
         if self._lock is not None:
             self._lock.check()
-        by_slug: dict[str, list[dict[str, Any]]] = {}
+        by_slug: dict[str, list[dict[str, Value]]] = {}
         for row in self._rows:
-            by_slug.setdefault(row["slug"], []).append(row)
+            by_slug.setdefault(row.slug, []).append(row.values)
         schema = self.schema()
         for slug, rows in by_slug.items():
             table = pa.Table.from_pylist(rows, schema=schema)

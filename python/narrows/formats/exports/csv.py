@@ -11,25 +11,26 @@ Columns are those of the Parquet files; absent values are empty.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from narrows.campaign.store import CampaignFolder
-from narrows.formats.cells import CellToExport, export_cells, load_json
+from narrows.formats.cells import CellToExport, ExportedCell, export_cells
 
 
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
-) -> list[dict[str, object]]:
+) -> list[ExportedCell]:
     """Writes the tables of all finished runs; returns the number of rows per file."""
     from narrows import _native
     from narrows.campaign import results
 
-    def write(cell: CellToExport, partial: Path) -> dict[str, object]:
+    def write(cell: CellToExport, partial: Path) -> ExportedCell:
         own = partial / cell.id
         own.mkdir()
-        rows = load_json(_native.export_csv(cell.path, own))
-        return {"files": [f"{cell.id}/{name}" for name in rows], "rows": rows}
+        rows = json.loads(_native.export_csv(cell.path, own))
+        return ExportedCell(files=[f"{cell.id}/{name}" for name in rows], rows=rows)
 
     def finish(_cells: list[CellToExport], partial: Path) -> None:
         results.write(CampaignFolder(partial, folder.document), results.read(folder.path))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.campaign.store import CampaignFolder
-from narrows.formats.cells import CellToExport, export_cells
+from narrows.formats.cells import CellToExport, ExportedCell, export_cells
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,13 +39,14 @@ PING = "Ping (ms) ICMP"
 
 def export_campaign(
     folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
-) -> list[dict[str, Any]]:
+) -> list[ExportedCell]:
     """Writes the results of each finished run; returns the names of the files and their series."""
 
-    def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
+    def write(cell: CellToExport, partial: Path) -> ExportedCell:
         flows = cell.cell.flows
         directions = [word for word in TESTS if any(flow.direction == word for flow in flows)]
-        files, series = [], 0
+        files: list[str] = []
+        series = 0
         for direction in directions:
             suffix = "-down" if direction == "backward" and len(directions) > 1 else ""
             name = f"{cell.id}{suffix}.flent.gz"
@@ -55,7 +56,7 @@ def export_campaign(
             (partial / name).write_bytes(gzip.compress(text.encode(), mtime=0))
             files.append(name)
             series += len(document["results"])
-        return {"files": files, "series": series}
+        return ExportedCell(files=files, series=series)
 
     return export_cells(folder, target, write)
 
