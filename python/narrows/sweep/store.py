@@ -211,7 +211,7 @@ class SweepFolder:
         return len(added)
 
     def _of_cell(self, cell: SweepCell, result: Simulated) -> Iterator[SweepRow]:
-        front = {
+        front: dict[str, Value] = {
             "point": cell.point.number,
             "cell": cell.address,
             "scenario": self.document.name,
