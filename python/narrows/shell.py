@@ -14,11 +14,11 @@ import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from msgspec import structs
 
-from narrows.documents.data import to_data
+from narrows.documents.data import Part, to_data
 from narrows.documents.resolved import BACKWARD, DUMBBELL, FORWARD, Change, Network, lay_over
 from narrows.errors import DataError, ProgramError, UnavailableError, UsageError, reason
 from narrows.scenario import load
@@ -65,7 +65,22 @@ class ShellOptions:
         return any(option is not None for option in (*options, self.trace_up, self.trace_down))
 
 
-def plan(options: ShellOptions) -> tuple[dict[str, Any], Files]:
+class Plan(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """The plan of a shell for the agent."""
+
+    format: str
+    network: Network
+    timeline: list[Change]
+    seed: int
+    congestion: str | None
+    live: bool
+    live_anywhere: bool
+    quiet: bool
+    log: str | None
+    summary: str | None
+
+
+def plan(options: ShellOptions) -> tuple[Plan, Files]:
     """The plan for the agent, and the files that it names."""
     if options.scenario is not None:
         if options.describes_path:
@@ -80,18 +95,19 @@ def plan(options: ShellOptions) -> tuple[dict[str, Any], Files]:
     else:
         raise UsageError(f"the path is not described; write for example {_EXAMPLE}")
     congestion = options.congestion and options.congestion.removeprefix("linux:")
-    return {
-        "format": FORMAT,
-        "network": to_data(network),
-        "timeline": to_data(timeline),
-        "seed": seed,
-        "congestion": congestion,
-        "live": options.live,
-        "live_anywhere": options.live_lines,
-        "quiet": options.quiet,
-        "log": _absolute(options.log),
-        "summary": "-" if str(options.summary) == "-" else _absolute(options.summary),
-    }, files
+    made = Plan(
+        format=FORMAT,
+        network=network,
+        timeline=timeline,
+        seed=seed,
+        congestion=congestion,
+        live=options.live,
+        live_anywhere=options.live_lines,
+        quiet=options.quiet,
+        log=_absolute(options.log),
+        summary="-" if str(options.summary) == "-" else _absolute(options.summary),
+    )
+    return made, files
 
 
 def _absolute(path: Path | None) -> str | None:
@@ -203,7 +219,7 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
         (folder / "files").mkdir()
         for sha256, content in files.contents.items():
             (folder / "files" / stored_name(files.names[sha256], sha256)).write_bytes(content)
-        (folder / "plan.json").write_text(json.dumps(document))
+        (folder / "plan.json").write_text(json.dumps(to_data(document)))
         # Python ignores these signals; the program must not inherit that.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)

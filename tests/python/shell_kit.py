@@ -22,6 +22,7 @@ import pytest
 
 import processes
 from narrows.agent.location import find_agent, this_machine
+from narrows.documents.data import to_data
 from narrows.shell import ShellOptions, plan
 from processes import eventually, is_alive
 
@@ -126,7 +127,7 @@ class Shell:
         Python may lie where only root has access.)"""
         document, _ = plan(ShellOptions(quiet=True, **wishes))
         file = self.folder / f"{abs(hash(str(wishes)))}.json"
-        file.write_text(json.dumps(document))
+        file.write_text(json.dumps(to_data(document)))
         return [str(find_agent()), "shell", "--plan", str(file), "--"]
 
 

@@ -24,6 +24,7 @@ from narrows import _native
 from narrows.agent.cell import CellRun
 from narrows.agent.location import ROOT, Location
 from narrows.campaign.peers import FORMAT, Peer, PeerFailure, PeerPair
+from narrows.documents.data import to_data
 from narrows.errors import DataError, UnavailableError
 from narrows.hosts.path_probe import ClockOffset
 from narrows.scenario.model import Cell
@@ -74,8 +75,8 @@ class EmulatedPath:
             loss=self.loss,
             down=f"[{{delay: {self.delay}}}]",
         )
-        found: dict[str, Any] = plan(options)[0]["network"]
-        return found
+        network: dict[str, Any] = to_data(plan(options)[0].network)
+        return network
 
 
 @dataclass

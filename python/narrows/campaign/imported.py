@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from narrows import __version__
 from narrows.campaign import results as result_files
@@ -19,7 +18,6 @@ from narrows.documents.data import to_data
 from narrows.documents.results import Results
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import fill
-from narrows.hashes import content_hash
 from narrows.imported import WHERE
 from narrows.scenario.slugs import free_slug, slug_of
 
@@ -52,9 +50,9 @@ def new_import_document(
     *,
     file: str,
     written: str,
-    cells: list[dict[str, Any]],
+    cells: list[dict[str, object]],
     argv: list[str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The campaign.json of an import; settings that all cells share are added once they exist. `file` is the
     source of the measurements, `written` the text that described them, if any.
     """
@@ -73,7 +71,7 @@ def new_import_document(
 
 def new_import_entry(
     scheme: str, run: int, taken: set[str], started_at: str | None = None, ended_at: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The entry of a cell in campaign.json; `taken` has the ids in use, to which its id is added."""
     plain = scheme.rpartition(":")[2]
     cell = free_slug(f"{slug_of(plain) or 'scheme'}-r{run}", taken)
@@ -82,7 +80,7 @@ def new_import_entry(
 
 
 def fill_campaign(
-    target: Path, document: dict[str, Any], read_all: Callable[[CampaignFolder], None]
+    target: Path, document: dict[str, object], read_all: Callable[[CampaignFolder], None]
 ) -> Imported:
     """Creates the folder of an import: `read_all` writes the records of its cells and notes how each ended.
     The folder appears when it is complete. Documents that could not be read back are refused.
@@ -93,15 +91,14 @@ def fill_campaign(
         (partial / "cells").mkdir()
         folder = CampaignFolder(partial, document)
         read_all(folder)
-        document["scenario"]["resolved"].update(_settings(folder))
-        document["hash"] = content_hash(document["scenario"]["resolved"])
+        folder.settle(_settings(folder))
         folder.end_session("done")
         results = result_files.compute(folder)
         result_files.write(folder, results)
     return Imported(CampaignFolder(target, document), results)
 
 
-def _settings(folder: CampaignFolder) -> dict[str, Any]:
+def _settings(folder: CampaignFolder) -> dict[str, object]:
     """The settings that the cells share, from the first existing cell, in the form of resolved scenarios."""
     first = next(entry for entry in folder.cells if entry.is_finished)
     cell = read_run(folder.cell_dir(first.id)).cell

@@ -68,7 +68,7 @@ class Journal:
         self._dirty = False
         self._synced = 0.0
 
-    def write(self, kind: str, content: dict[str, Any]) -> None:
+    def write(self, kind: str, content: dict[str, object]) -> None:
         """Adds a line."""
         try:
             if self._handle is None:
@@ -85,7 +85,7 @@ class Journal:
                 " and run the same command again"
             ) from None
 
-    def _write(self, line: dict[str, Any]) -> None:
+    def _write(self, line: dict[str, object]) -> None:
         assert self._handle is not None
         text = json.dumps(line, ensure_ascii=False).encode()
         summed = _sum_of(self._sum, text[:-1])

@@ -87,7 +87,7 @@ def read_run(cell: Path) -> RunRecord:
     return as_run(cell, read_json(cell / "run.json", RUN_FORMAT))
 
 
-def as_run(cell: Path, document: dict[str, Any]) -> RunRecord:
+def as_run(cell: Path, document: object) -> RunRecord:
     """The typed content of the run.json in a folder. Raises `DataError` if it does not fit."""
     return read_typed(cell / "run.json", document, RunRecord)
 
@@ -104,7 +104,7 @@ def read_rewritable(file: Path, file_format: str, kind: type[Kind]) -> Kind:
     return value
 
 
-def read_typed(file: Path, document: dict[str, Any], kind: type[Kind]) -> Kind:
+def read_typed(file: Path, document: object, kind: type[Kind]) -> Kind:
     """The typed content of a file. Raises `DataError` if it does not fit."""
     try:
         return from_data(document, kind)

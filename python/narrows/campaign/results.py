@@ -55,7 +55,7 @@ def ask_states(path: Path, asked: list[Expectation]) -> list[Answer]:
     """The answers from one cell's record to the questions of expectations."""
     from narrows import _native
 
-    questions = [{"flow": expectation.flow, **(expectation.question or {})} for expectation in asked]
+    questions = [{"flow": expectation.flow, **to_data(expectation.question or {})} for expectation in asked]
     try:
         return from_data(json.loads(_native.states(str(path), json.dumps(questions))), list[Answer])
     except (ValueError, OSError) as error:

@@ -17,8 +17,8 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from narrows.errors import DataError
 from narrows.files import open_regular
@@ -40,16 +40,16 @@ _TAIL = re.compile(rb' "digest": "sha256:([0-9a-f]{64})"\n\}\n\Z')
 _TAIL_BYTES = 128
 
 
-def seal(document: dict[str, Any], file_format: str, *, allow_nan: bool = True) -> str:
+def seal(document: Mapping[str, object], file_format: str, *, allow_nan: bool = True) -> str:
     """The text of a sealed file; `file_format` has no minor version."""
-    content = {"format": file_format + _MINOR}
+    content: dict[str, object] = {"format": file_format + _MINOR}
     content |= {name: value for name, value in document.items() if name not in ("format", DIGEST)}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=allow_nan)
     head = text.removesuffix("\n}") + ",\n"
     return f'{head} "{DIGEST}": "sha256:{hashlib.sha256(head.encode()).hexdigest()}"\n}}\n'
 
 
-def check_seal(path: Path, content: bytes, document: dict[str, Any], file_format: str) -> bool:
+def check_seal(path: Path, content: bytes, document: dict[str, object], file_format: str) -> bool:
     """Compares a file with its digest, and removes the digest from the document and the minor version from
     its format. Returns False if the file predates digests. Raises `DataError` if it does not match.
     """

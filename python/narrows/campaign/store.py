@@ -29,6 +29,7 @@ from narrows.documents.campaign import (
     PENDING,
     Campaign,
     CellEntry,
+    Failure,
     Header,
     ScenarioSource,
     Session,
@@ -37,6 +38,7 @@ from narrows.documents.campaign import (
 from narrows.documents.data import DamagedError, to_data
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
+from narrows.hashes import content_hash
 from narrows.locks import FolderLock
 from narrows.threads import in_threads
 
@@ -242,10 +244,10 @@ class CampaignFolder:
 
     def note_failure(self, cell_id: str, kind: str, message: str) -> None:
         """Records a failed attempt of a cell that is tried again; reports show these attempts."""
-        self._add_failure(cell_id, {"at": now(), "kind": kind, "message": message})
+        self._add_failure(cell_id, Failure(at=now(), kind=kind, message=message))
 
-    def _add_failure(self, cell_id: str, failure: dict[str, Any]) -> None:
-        self.change(cell_id, failures=[*self.content_of(cell_id).get("failures", ()), failure])
+    def _add_failure(self, cell_id: str, failure: Failure) -> None:
+        self.change(cell_id, failures=to_data([*self.entry(cell_id).failures, failure]))
 
     def keep(self, cell_id: str) -> None:
         """Makes the entry of a cell survive this process."""
@@ -256,12 +258,12 @@ class CampaignFolder:
         self._change_header(rounds=[*(self.header.rounds or ()), state])
         self._write(journal.ROUND, state)
 
-    def note_session(self, **facts: Any) -> None:
+    def note_session(self, **facts: object) -> None:
         """Records facts about the process that is working on the campaign."""
         self._change_session(facts)
         self._write(journal.SESSION, facts)
 
-    def _change_session(self, facts: dict[str, Any]) -> None:
+    def _change_session(self, facts: dict[str, object]) -> None:
         self.document["sessions"][-1].update(facts)
         self._header = None
 
@@ -270,7 +272,7 @@ class CampaignFolder:
         if self._journal is not None:
             self._journal.sync_if_due()
 
-    def _write(self, kind: str, content: dict[str, Any]) -> None:
+    def _write(self, kind: str, content: dict[str, object]) -> None:
         if self._journal is None:
             self._journal = Journal(self.path, self.header.hash, len(self.header.sessions))
         self._journal.write(kind, content)
@@ -300,6 +302,12 @@ class CampaignFolder:
         source["resolved"].update(words)
         source.update(written=loaded.text, overrides=to_data(entries.new_overrides(loaded)))
         self._change_header(name=loaded.scenario.name)
+
+    def settle(self, settings: dict[str, object]) -> None:
+        """Sets members of the resolved scenario of an import, and its hash."""
+        resolved = {**self.header.scenario.resolved, **settings}
+        self.document["scenario"].update(resolved=resolved)
+        self._change_header(hash=content_hash(resolved))
 
     def end_session(self, outcome: str) -> None:
         """Records how the work ended."""
@@ -375,7 +383,8 @@ class CampaignFolder:
         if not folder.exists():
             if entry.error:
                 # The cell runs again, and its failure stays in the record.
-                self._add_failure(entry.id, {"at": entry.ended_at, **self.content_of(entry.id)["error"]})
+                failure = Failure(at=entry.ended_at, kind=entry.error.kind, message=entry.error.message)
+                self._add_failure(entry.id, failure)
             self.change(entry.id, state=PENDING, verdict=None, reasons=[], error=None, digest=UNSET)
             return
         integrity.check_plain(folder)

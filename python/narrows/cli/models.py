@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json, print_done
@@ -164,13 +164,13 @@ def in_words(installed: Installed) -> str:
 
     if installed.summary is None:
         return installed.problem
-    shapes: dict[str, Any] = {name: shape for name, _, shape in installed.summary.arrays}
-    if shapes.get("lower"):
-        return f"{shapes['lower'][0]} rules"
+    shapes = {name: shape for name, _, shape in installed.summary.arrays}
+    if rules := shapes.get("lower"):
+        return f"{rules[0]} rules"
     if (design := read_design(installed.summary.notes)) is not None:
         words = f"{design.observation} inputs, {design.action} action, {plural(len(design.layers), 'layer')}"
         return printable(shorten(words, 80))
     layers = sum(name.startswith("kernel") for name in shapes)
-    if layers and shapes.get("output_weights"):
-        return f"LSTM, {layers} x {shapes['output_weights'][0]}"
+    if layers and (weights := shapes.get("output_weights")):
+        return f"LSTM, {layers} x {weights[0]}"
     return f"{len(shapes)} arrays"

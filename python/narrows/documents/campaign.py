@@ -234,7 +234,7 @@ class Campaign(Header, frozen=True, kw_only=True):
     cells: list[CellEntry]
 
     @classmethod
-    def from_members(cls, document: dict[str, Any]) -> Campaign:
+    def from_members(cls, document: object) -> Campaign:
         """Reads a campaign.json. Raises `DamagedError` if it does not fit."""
         campaign = from_data(document, cls)
         from_data(campaign.scenario.resolved, ScenarioOutline, "the file.scenario.resolved")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET, UnsetType, field
 
 from narrows.documents.data import Count, Integer, Number, Part, from_data
@@ -107,6 +105,6 @@ class HuntReport(Part, frozen=True, kw_only=True):
     emulated: Replay | None = None
 
 
-def read_hunt(document: dict[str, Any]) -> HuntReport:
+def read_hunt(document: dict[str, object]) -> HuntReport:
     """Reads the hunt from a file. Raises `DamagedError` if it does not fit its definition."""
     return from_data({"evaluations": 0, "searched_s": 0.0, **document}, HuntReport)

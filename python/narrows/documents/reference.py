@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -62,7 +61,7 @@ FORMATS = {
 }
 
 
-def schema(name: str) -> dict[str, Any]:
+def schema(name: str) -> dict[str, object]:
     """The JSON Schema of a document."""
     made = msgspec.json.schema(FORMATS[name].definition)
     return {"$schema": _DRAFT, "title": FORMATS[name].name, **made}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -163,6 +163,16 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     metrics: dict[str, Statistics]
 
 
+class StateQuestion(Part, frozen=True, kw_only=True):
+    """A question about a mode of a sender, or about a value over time."""
+
+    mode: str | None = None
+    value: str | None = None
+    measure: str
+    from_ns: Integer | None = None
+    until_ns: Integer | None = None
+
+
 class Expectation(Part, frozen=True, kw_only=True):
     """A condition on a metric, or on the states of senders."""
 
@@ -178,7 +188,7 @@ class Expectation(Part, frozen=True, kw_only=True):
     at_least: Number | None
     at_most: Number | None
     #: For states of senders, the question and its answers.
-    question: dict[str, Any] | None = None
+    question: StateQuestion | None = None
     about: Quantity | None = None
 
 
@@ -259,7 +269,7 @@ class Measured(Part, frozen=True, kw_only=True):
 # -- reading ---------------------------------------------------------------------------------------
 
 #: Members that earlier versions did not write, by the lists that contain them.
-_LACKING: dict[str, dict[str, Any]] = {
+_LACKING: dict[str, dict[str, object]] = {
     "metrics": {"unit": "", "show_unit": "", "show_scale": 1, "better": None, "scope": "both", "links": False}
     | {"happened": None, "definition": "", "source": None},
     "rows": {"scenario": None, "plane": None, "seed": None, "duration_ns": None, "flow_scheme": None}
@@ -269,7 +279,7 @@ _LACKING: dict[str, dict[str, Any]] = {
 }
 
 
-def read_results(document: dict[str, Any]) -> Results:
+def read_results(document: dict[str, object]) -> Results:
     """Reads the results from a file. Raises `DamagedError` if they do not fit their definition."""
     for name, lacking in {**_LACKING, "link_summary": {}}.items():
         listed = document.get(name)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from narrows.lab.keys import Key, sections
 from narrows.scenario.keys import Schema
 from narrows.scenario.schema import object_schema
 
-_SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+_SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 _TYPES: dict[str, Schema] = {
     "text": _SCALAR,
     "texts": {"type": "array", "items": _SCALAR},

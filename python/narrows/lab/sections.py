@@ -58,10 +58,10 @@ class Reader:
         self.problems = problems
         self.folder = folder
 
-    def section(self, mapping: Mapping, name: str) -> dict[str, Any]:
+    def section(self, mapping: Mapping, name: str) -> dict[str, object]:
         """A section as plain data, with the default of each missing key."""
         keys = sections()[name]
-        result: dict[str, Any] = {key.name: self._default(key) for key in keys.values()}
+        result: dict[str, object] = {key.name: self._default(key) for key in keys.values()}
         for key, value in self.problems.known_keys(mapping, keys):
             with self.problems.note():
                 result[key] = self._value(value, keys[key])
@@ -98,7 +98,7 @@ class Reader:
             return text
         return getattr(self, f"_{key.type}")(value, key)
 
-    def _read_named(self, mapping: Mapping, key: Key) -> dict[str, Any]:
+    def _read_named(self, mapping: Mapping, key: Key) -> dict[str, dict[str, object]]:
         if not mapping.entries:
             raise Wrong(mapping.mark, f"needs at least one, such as {key.example}")
         result = {}

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from narrows import __version__
 from narrows.campaign.json_files import read_run
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import from_data
+from narrows.documents.resolved import read_cell
 from narrows.documents.run import PantheonNumbers, PantheonStatistics, RunRecord
 from narrows.errors import DataError
 from narrows.filled import fill
@@ -40,10 +40,10 @@ def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], N
     if not cells:
         raise DataError(f"{folder.path}: the campaign has no finished run to export")
     folder.check_records()
-    imported = folder.document["where"] == WHERE
+    imported = folder.header.where == WHERE
     names = _names([entry.scheme for entry in (folder.cells if imported else cells)])
     with fill(target, last=METADATA) as partial:
-        performance: dict[str, dict[str, Any]] = {}
+        performance: dict[str, dict[str, dict[str, dict[str, float | None]]]] = {}
         records = []
         for entry in cells:
             name = names[entry.scheme]
@@ -98,7 +98,7 @@ def _export(
     if record.pantheon:
         lines, has_statistics = _lines(record, record.pantheon, cell), not record.pantheon.refused
     else:
-        ended = datetime.fromtimestamp(started.timestamp() + record.cell["duration_ns"] / 1e9, UTC)
+        ended = datetime.fromtimestamp(started.timestamp() + read_cell(record.cell).duration_ns / 1e9, UTC)
         lines, has_statistics = [f"Start at: {_second(started)}", f"End at: {_second(ended)}"], True
     printed = (has_statistics and result.text) or ""
     if printed:
@@ -145,10 +145,10 @@ def _performance(statistics: PantheonStatistics) -> dict[str, dict[str, float | 
 
 def _metadata(
     folder: CampaignFolder, cells: list[CellEntry], records: list[RunRecord], names: list[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The options of a test that would have produced such logs."""
-    flows = [flow for flow in records[0].cell["flows"] if not flow.get("background")]
-    starts = sorted(flow.get("start_ns", 0) for flow in flows)
+    ran = [read_cell(record.cell) for record in records]
+    starts = sorted(flow.start_ns for flow in ran[0].flows if not flow.background)
     interval = (starts[-1] - starts[0]) / max(1, len(starts) - 1) / 1e9
     versions = records[0].versions
     git = f" @ {versions.git}" if versions.git else ""
@@ -157,27 +157,27 @@ def _metadata(
         "cc_schemes": sorted(names),
         "downlink_trace": "narrows",
         # All runs must have this many, or they do not count.
-        "flows": min(len(record.cell["flows"]) for record in records),
+        "flows": min(len(cell.flows) for cell in ran),
         "git_summary": f"narrows {versions.narrows or __version__}{git}\n",
         "interval": round(interval),
         "mode": "local",
         "random_order": True,
         "run_times": max(numbers) - min(numbers) + 1,
-        "runtime": round(max(record.cell["duration_ns"] for record in records) / 1e9) or 1,
+        "runtime": round(max(cell.duration_ns for cell in ran) / 1e9) or 1,
         "start_run_id": min(numbers),
         "test-name": folder.header.name,
         "uplink_trace": "narrows",
     }
 
 
-def _kept_metadata(folder: CampaignFolder, names: list[str]) -> dict[str, Any]:
+def _kept_metadata(folder: CampaignFolder, names: list[str]) -> dict[str, object]:
     """The metadata of an imported campaign, if it had any, for the schemes that it contains."""
     written = folder.header.scenario.written
     if not written:
         return {}
-    content: dict[str, Any] = json.loads(written)
+    content: dict[str, object] = json.loads(written)
     return content | {"cc_schemes": sorted(names)}
 
 
-def _write(file: Path, content: dict[str, Any]) -> None:
+def _write(file: Path, content: object) -> None:
     file.write_text(json.dumps(content, indent=4, sort_keys=True) + "\n", encoding="utf-8")

@@ -7,19 +7,43 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign.imported import Imported, fill_campaign, new_import_document, new_import_entry
 from narrows.campaign.imported import default_folder as folder_under_results
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import CellEntry
+from narrows.documents.data import Part, to_data
 from narrows.errors import DataError, NarrowsError
 from narrows.names import PANTHEON
 from narrows.pantheon.prose import PATHS, clocks, git_rows, question
-from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
+from narrows.pantheon.source import DATA, Logs, Run, Source
 from narrows.scenario.slugs import slug_of
 
 _WITHOUT_ACK = "; --lenient reads the run without its acknowledgements"
+
+
+class _Pair(Part, frozen=True, kw_only=True):
+    """The raw logs of a flow in one direction, and the offsets of the clocks of their ends."""
+
+    flow: int
+    egress: str
+    ingress: str
+    sender_offset_ns: int
+    receiver_offset_ns: int
+
+
+class _Files(Part, frozen=True, kw_only=True):
+    """The logs of one direction: a merged one, or raw ones."""
+
+    merged: str | None = None
+    raw: list[_Pair] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files."""
+        if self.merged is not None:
+            return [self.merged]
+        return [name for pair in self.raw or () for name in (pair.egress, pair.ingress)]
 
 
 def default_folder(source: Source) -> Path:
@@ -49,7 +73,7 @@ def _name(source: Source) -> str:
     return slug_of(f"pantheon-{title}") or "pantheon"
 
 
-def _document(source: Source, argv: list[str]) -> dict[str, Any]:
+def _document(source: Source, argv: list[str]) -> dict[str, object]:
     taken: set[str] = set()
     return new_import_document(
         _name(source),
@@ -97,17 +121,15 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
 
     if not run.data:
         return f"there is no {run.scheme}_{DATA}_run{run.number}.log, so the run left nothing to measure"
-    used: dict[str, dict[str, Any] | str | None] = {
-        DATA: _logs(source, run, run.data, raw, to_receiver=True),
-        ACK: _logs(source, run, run.ack, raw, to_receiver=False) if run.ack else None,
-    }
-    if isinstance(used[DATA], str):
-        return str(used[DATA])
+    data = _logs(source, run, run.data, raw, to_receiver=True)
+    if isinstance(data, str):
+        return data
+    ack = _logs(source, run, run.ack, raw, to_receiver=False) if run.ack else None
     reasons, clock = clocks(source, run)
-    if isinstance(used[ACK], str):
-        text = f"The acknowledgements are not in the record: {used[ACK]}."
+    if isinstance(ack, str):
+        text = f"The acknowledgements are not in the record: {ack}."
         reasons.append({"code": "acklink", "severity": "note", "text": text})
-        used[ACK] = None
+        ack = None
     task = {
         "id": cell,
         "scheme": PANTHEON + run.scheme,
@@ -130,30 +152,30 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
             "offsets_ns": dict(run.stats.offsets_ns),
         },
     }
-    logs = {"lenient": lenient, "data": used[DATA], "ack": used[ACK]}
+    logs = to_data({"lenient": lenient, "data": data, "ack": ack})
     try:
         _, void = _native.import_pantheon(json.dumps(task), json.dumps(logs), str(target))
     except ValueError as error:
         if lenient:
             return str(error)  # Not even its first line can be read.
-        raise DataError(f"{error}{_remedy(str(error), used[ACK])}") from None
+        raise DataError(f"{error}{_remedy(str(error), ack)}") from None
     except OSError as error:
         raise NarrowsError(str(error)) from None
     return void
 
 
-def _remedy(problem: str, ack: dict[str, Any] | str | None) -> str:
+def _remedy(problem: str, ack: _Files | None) -> str:
     """The remedy for a log: none if not even its first line can be read."""
     in_a_line = re.search(r":([0-9]+): ", problem)
     if in_a_line and int(in_a_line[1]) > 1:
         return "; --lenient reads up to there"
-    return _WITHOUT_ACK if isinstance(ack, dict) and problem.startswith(tuple(_files(ack))) else ""
+    return _WITHOUT_ACK if ack is not None and problem.startswith(tuple(ack.names)) else ""
 
 
-def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool) -> dict[str, Any] | str:
+def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool) -> _Files | str:
     """The logs to read for one direction, or the reason why there are none."""
     if logs.merged is not None and not (raw and logs.raw):
-        return {"merged": str(logs.merged)}
+        return _Files(merged=str(logs.merged))
     offsets = run.stats.offsets or {"local": 0, "remote": 0}
     sides = ("remote", "local") if source.sender_is_remote == to_receiver else ("local", "remote")
     pairs = []
@@ -163,19 +185,11 @@ def _logs(source: Source, run: Run, logs: Logs, raw: bool, *, to_receiver: bool)
             there = next(iter(pair.values()))
             return f"there is no {missing} log beside {there.name}"
         pairs.append(
-            {
-                "flow": flow,
-                "egress": str(pair["egress"]),
-                "ingress": str(pair["ingress"]),
-                "sender_offset_ns": offsets[sides[0]],
-                "receiver_offset_ns": offsets[sides[1]],
-            }
+            _Pair(
+                flow=flow,
+                **{side: str(path) for side, path in pair.items()},
+                sender_offset_ns=offsets[sides[0]],
+                receiver_offset_ns=offsets[sides[1]],
+            )
         )
-    return {"raw": pairs}
-
-
-def _files(logs: dict[str, Any]) -> list[str]:
-    """The files of one direction."""
-    if "merged" in logs:
-        return [logs["merged"]]
-    return [pair[side] for pair in logs["raw"] for side in ("egress", "ingress")]
+    return _Files(raw=pairs)

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -49,14 +48,19 @@ class Trial:
     #: The program in the record of the run: its processes and its traffic.
     program: ProgramRun | None = None
     #: The same with all members.
-    seen: dict[str, Any] = field(default_factory=dict)
+    seen: dict[str, object] = field(default_factory=dict)
     #: Its own reports, by metric: in words, or why there is no value.
     reported: dict[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         reasons = list(self.reasons)
-        result = {"scheme": self.scheme, "verdict": self.verdict, "reasons": reasons, "seen": self.seen}
+        result: dict[str, object] = {
+            "scheme": self.scheme,
+            "verdict": self.verdict,
+            "reasons": reasons,
+            "seen": self.seen,
+        }
         return {**result, "reported": self.reported} if self.reported else result
 
 

@@ -18,7 +18,7 @@ from narrows.scenario.yaml_tree import Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
 if TYPE_CHECKING:
-    from narrows.documents.results import Expectation, Metric, Quantity
+    from narrows.documents.results import Expectation, Metric, Quantity, StateQuestion
 
 #: Statistics over the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
@@ -81,7 +81,7 @@ def _expectation(keys: ExpectationKeys, rows: list[SchemeRow], problems: Problem
     asked = [key for key, written in subjects.items() if written is not None]
     if len(asked) > 1:
         raise Wrong(keys.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
-    question: dict[str, object] | None = None
+    question: StateQuestion | None = None
     metric: Quantity
     written = keys.mode or keys.value
     if written is not None:
@@ -133,7 +133,7 @@ def unit_of(value: str) -> tuple[str, str, float]:
 
 def _question(
     what: str, written: Node, keys: ExpectationKeys, problems: Problems
-) -> tuple[dict[str, object], Quantity]:
+) -> tuple[StateQuestion, Quantity]:
     """A question about the states of a sender, with its description in place of a metric's."""
     subject = written.text if isinstance(written, Scalar) else ""
     if not subject:
@@ -160,10 +160,11 @@ def _question(
         ends = [f"{key[:-3]} {show('span', value)}" for key, value in times.items() if value is not None]
         label += f" ({', '.join(ends)})"
     name = " ".join([what, subject, measure, *(f"{key}={value}" for key, value in times.items())])
-    from narrows.documents.results import Quantity
+    from narrows.documents.results import Quantity, StateQuestion
 
     about = Quantity(name=name, label=label, unit=unit, show_unit=shown[0], show_scale=shown[1])
-    return {what: subject, "measure": measure, **times}, about
+    mode, value = (subject, None) if what == "mode" else (None, subject)
+    return StateQuestion(mode=mode, value=value, measure=measure, **times), about
 
 
 def _metric(keys: ExpectationKeys) -> Metric:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec import structs
 
@@ -23,7 +22,7 @@ from narrows.documents.results import Expectation
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, pairs, real_path
 from narrows.scenario.derived import evaluate, quantity_of, suffix
-from narrows.scenario.keys import KEYS, by_type
+from narrows.scenario.keys import KEYS, Schema, by_type
 from narrows.scenario.model import Scenario
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError
@@ -341,7 +340,7 @@ def _derive(
     return derive
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Schema:
     """The key in the JSON Schema."""
     values = {"minItems": 1}
     word = {"type": "string", "minLength": 1}

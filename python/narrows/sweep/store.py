@@ -225,7 +225,7 @@ class SweepFolder:
         }
         for key in self.document.parameters:
             text = cell.point.words[key.label]
-            value = infer_types([text])[1][text]
+            value: Any = infer_types([text])[1][text]
             front[key.name] = value if key.kind == "flag" else _as(key.kind, value, text)
         for flow in result.measured.flows if result.measured else ():
             values = {

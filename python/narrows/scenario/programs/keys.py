@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import field as key
@@ -102,7 +101,7 @@ class End:
     @classmethod
     def default(cls) -> End:
         """The end of a manifest that says nothing of it."""
-        return cls(**_defaults(END))
+        return msgspec.convert(_defaults(END), cls)
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,8 @@ class Limits:
     @classmethod
     def default(cls) -> Limits:
         """The limits of a manifest that names none."""
-        return cls(**_defaults(LIMITS))
+        return msgspec.convert(_defaults(LIMITS), cls)
 
 
-def _defaults(keys: dict[str, Key]) -> dict[str, Any]:
+def _defaults(keys: dict[str, Key]) -> dict[str, object]:
     return {name: key.param.default for name, key in keys.items() if key.param}

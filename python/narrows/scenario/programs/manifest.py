@@ -6,7 +6,8 @@ import hashlib
 import re
 import shlex
 from pathlib import Path, PurePath
-from typing import Any
+
+from msgspec import convert
 
 from narrows.documents.programs import CONNECTOR, LISTENER
 from narrows.errors import DataError, Problem, ScenarioError
@@ -117,8 +118,8 @@ class _Reader:
             parameters=parameters,
             files=self._files(),
             build=self._build(),
-            end=End(**self._values("end", END)),
-            limits=Limits(**self._values("limits", LIMITS)),
+            end=convert(self._values("end", END), End),
+            limits=convert(self._values("limits", LIMITS), Limits),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
             frames=self._reported_file("frames", shared),
             # The connector is the player if one listener serves all flows.
@@ -382,7 +383,7 @@ class _Reader:
                     return read_recipe(written, self.path.parent, self._words(written, "then"))
         return None
 
-    def _values(self, key: str, keys: dict[str, Key]) -> dict[str, Any]:
+    def _values(self, key: str, keys: dict[str, Key]) -> dict[str, object]:
         """Single values, with their defaults."""
         mapping = self._section(key)
         self._keys(mapping, keys)
