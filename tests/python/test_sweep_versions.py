@@ -10,6 +10,7 @@ import pytest
 
 from narrows.campaign import sealing
 from narrows.errors import DataError
+from narrows.sweep.merge import merge
 from narrows.sweep.store import SweepFolder
 from test_sweep import loaded, run
 
@@ -26,5 +27,7 @@ def test_a_sweep_with_members_of_a_newer_version_is_read_and_not_continued(tmp_p
     where = f"the file.{part}[0].invented" if part else "the file.invented"
     with pytest.raises(DataError, match=f"{re.escape(where)} was written by a newer version"):
         run(sweep, tmp_path / "out")
-    assert file.read_bytes() == before
+    with pytest.raises(DataError, match=f"{re.escape(where)} was written by a newer version"):
+        merge(tmp_path / "all", [tmp_path / "out"])
+    assert file.read_bytes() == before and not (tmp_path / "all").exists()
     assert SweepFolder.read(tmp_path / "out").document.parts

@@ -9,6 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from narrows.campaign.entries import now
+from narrows.campaign.json_files import read_rewritable
+from narrows.documents.sweep import FORMAT, Sweep
 from narrows.errors import DataError
 from narrows.sweep.store import DOCUMENT, SweepFolder
 
@@ -26,7 +28,7 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
     """Adopts the cells of other folders of the same sweep; each cell is kept once. `into` is created if it
     does not exist. Raises `DataError` for a folder that is not a sweep, is another one, or is damaged.
     """
-    read = [SweepFolder.read(path) for path in others if path.resolve() != into.resolve()]
+    read = [_read(path) for path in others if path.resolve() != into.resolve()]
     if not read:
         raise DataError("name the folders whose cells are to be adopted")
     folder = _open(into, read[0])
@@ -48,6 +50,13 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
         return Merged(added, known, len(unique))
     finally:
         folder.close()
+
+
+def _read(path: Path) -> SweepFolder:
+    """A sweep whose cells are adopted; refuses members of a newer version, which the merge would lose."""
+    folder = SweepFolder.read(path)
+    read_rewritable(path / DOCUMENT, FORMAT, Sweep)
+    return folder
 
 
 def _open(into: Path, like: SweepFolder) -> SweepFolder:
