@@ -83,6 +83,8 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
         return
     if header.hash and header.hash not in _hashes(header):
         yield f"{file}: its resolved scenario is not the one of its hash, {header.hash}"
+    # Early versions did not write all members.
+    stated = set(header.scenario.resolved)
     for entry in folder.cells:
         if not entry.is_finished:
             continue
@@ -102,7 +104,7 @@ def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
         except DamagedError as error:
             yield f"{cell / 'run.json'}: is damaged: {error}"
             continue
-        for key in _find_changed_keys(scenario, row, entry.run, ran):
+        for key in _find_changed_keys(scenario, row, ran, stated, set(run.cell)):
             yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
 
 
@@ -119,14 +121,18 @@ def _hashes(header: Header) -> Iterator[str]:
         yield content_hash({"scenario": own, "merged": [[item.hash, item.runs] for item in merged]})
 
 
-def _find_changed_keys(scenario: Resolved, row: SchemeRow, run: int, ran: Cell) -> Iterator[str]:
-    """The members of a cell that differ from the resolved scenario."""
-    drawn = scenario.drawn[run - 1 : run]
+def _find_changed_keys(
+    scenario: Resolved, row: SchemeRow, ran: Cell, stated: set[str], recorded: set[str]
+) -> Iterator[str]:
+    """The members of a cell that differ from the resolved scenario, of those that both files have."""
+    drawn = scenario.drawn[ran.run - 1 : ran.run]
     planned = lay_over(lay_over(scenario, row.overlay), drawn[0].overlay if drawn else UNSET)
     for key in _REPEATED:
-        if getattr(planned, key) != getattr(ran, key):
+        value = getattr(planned, key)
+        has_both = key in recorded and (key in stated or value is not getattr(scenario, key))
+        if has_both and value != getattr(ran, key):
             yield key.removesuffix("_ns")
-    if list(map(_timeless, row.flows)) != list(map(_timeless, ran.flows)):
+    if row.flows and list(map(_timeless, row.flows)) != list(map(_timeless, ran.flows)):
         yield "set of flows"
 
 
