@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from narrows.campaign.store import CampaignFolder
+from narrows.formats.cells import ExportedCell
 
 
 def export_campaign(
     folder: CampaignFolder, target: Path, say: Callable[[str], None], _version: str
-) -> list[dict[str, object]]:
+) -> list[ExportedCell]:
     """Writes the logs of all finished runs."""
     from narrows.pantheon.exporting import export_campaign as write_logs
 
     write_logs(folder, target, say)
-    return [{"cell": entry.id} for entry in folder.cells if entry.is_finished]
+    return [ExportedCell(cell=entry.id) for entry in folder.cells if entry.is_finished]
