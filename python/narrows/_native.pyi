@@ -374,6 +374,9 @@ class CaptureView:
         """In the order of their first packets."""
     def one_end(self, connection: int) -> dict[str, Any] | None:
         """What this end saw of a connection, as columns and counters; None if it carried no data."""
+    def fates(self, connection: int) -> dict[str, Any] | None:
+        """The packets with data of a connection and their fates, as columns and counters; None if it carried
+        no data."""
 
 def read_capture(
     path: _Path, content: bytes | None = None

@@ -1,7 +1,7 @@
 //! The fuzz target of captures.
 
 use crate::fuzz::check_sentence;
-use narrows_formats::connections::{Relation, compare_captures, one_end, views};
+use narrows_formats::connections::{Relation, compare_captures, fates, one_end, views};
 use narrows_formats::pcapng;
 
 /// Maximum difference of two times in a capture; all times are accepted.
@@ -36,6 +36,14 @@ pub fn captures(data: &[u8]) {
                 assert!(end.arrived_bytes.is_sorted());
                 assert_eq!(end.rtt_ns.len(), end.sample_ns.len());
                 assert!(end.retransmitted_packets <= end.sent_packets);
+            }
+            if let Some(fates) = fates(view, connection) {
+                let count = fates.sent_ns.len();
+                assert!(count <= 4096 + 6800 * connection.packets.len());
+                assert_eq!(fates.known_ns.len(), count);
+                assert_eq!(fates.size_bytes.len(), count);
+                assert_eq!(fates.again.len(), count);
+                assert!(fates.answers_ns.is_sorted());
             }
             let own = (view, connection);
             if let Relation::Ends(_, matched) = compare_captures(own, own) {

@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 const NEAR: i64 = 5;
 /// Without answers of one end, those of the other are from the same host below this, and across a path above.
 const IMMEDIATE_NS: i64 = 500_000;
+/// Number of packets in which the first answers of a UDP connection are expected.
+const FIRST_PACKETS: usize = 64;
 /// No path is shorter than this: faster answers are from the host itself.
 const HOST_NS: i64 = 20_000;
 /// A receiving host acknowledges every second packet (RFC 9293), so that at most this many are unacknowledged there.
@@ -80,6 +82,44 @@ pub(super) fn find_side(view: &View, connection: &Connection, from: usize) -> (S
         _ => Side::Sender,
     };
     (side, distances)
+}
+
+/// The side of a UDP connection, with the times that the ends took for their first answers. The end that is near
+/// answers at once, the other one after a round-trip time.
+pub(super) fn find_datagram_side(
+    view: &View,
+    connection: &Connection,
+    from: usize,
+) -> (Option<Side>, Distances) {
+    let mut turns: Vec<(usize, i64)> = Vec::new();
+    for &place in connection.packets.iter().take(FIRST_PACKETS) {
+        let packet = &view.packets[place as usize];
+        let end = connection.sender(packet);
+        if turns.last().is_none_or(|turn| turn.0 != end) {
+            turns.push((end, packet.time_ns));
+        }
+    }
+    let (mut answers, mut before) = ([None; 2], None);
+    for (end, time) in turns.into_iter().take(3) {
+        if let Some(before) = before {
+            keep_minimum(&mut answers[end], time - before);
+        }
+        before = Some(time);
+    }
+    let distances = Distances {
+        receiver_ns: answers[1 - from],
+        sender_ns: answers[from],
+    };
+    let by_answers = match (distances.receiver_ns, distances.sender_ns) {
+        (Some(receiver), Some(sender)) if sender.saturating_mul(NEAR) <= receiver => {
+            Some(Side::Sender)
+        }
+        (Some(receiver), Some(sender)) if receiver.saturating_mul(NEAR) <= sender => {
+            Some(Side::Receiver)
+        }
+        _ => None,
+    };
+    (marked(view, connection, from).or(by_answers), distances)
 }
 
 /// The side by the capture's marks of each packet: sent or received.

@@ -1,7 +1,7 @@
 //! Connections of captures: grouping packets, evaluating one end, and matching both ends.
 //!
 //! ```text
-//! Capture -> View per interface (in order of time) -> Connection -> OneEnd
+//! Capture -> View per interface (in order of time) -> Connection -> OneEnd, Fates
 //!                                          two Views -> Relation -> Matched
 //! ```
 //!
@@ -14,6 +14,9 @@ mod capture_side;
 mod clock;
 mod connection_split;
 mod datagrams;
+mod fates;
+mod fates_at_receiver;
+mod fates_at_sender;
 mod one_end;
 mod packet_rows;
 mod pairs;
@@ -26,12 +29,14 @@ pub use capture_relation::{Relation, compare_captures};
 pub use capture_side::Side;
 pub use clock::Clock;
 pub use connection_split::{Connection, Endpoint};
+pub use fates::{Fates, fates};
 pub use one_end::{OneEnd, one_end};
 pub use packet_rows::Rows;
 pub use pairs::{Matched, match_ends};
 
-use crate::pcapng::{Capture, Packet, Unread};
+use crate::pcapng::{Capture, Packet, Sack, Unread};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const TCP: u8 = 6;
 const FIN: u8 = 0x01;
@@ -46,10 +51,19 @@ pub struct View {
     pub name: String,
     /// In order of time.
     pub packets: Vec<Packet>,
+    /// Selective acknowledgements of all interfaces of the file.
+    sacks: Arc<Vec<Sack>>,
     /// In the order of their first packets.
     pub connections: Vec<Connection>,
     /// Problems with the clock.
     pub clock: Clock,
+}
+
+impl View {
+    /// The selective acknowledgements of a packet.
+    fn sack(&self, packet: &Packet) -> Option<&Sack> {
+        self.sacks.get((packet.sack as usize).checked_sub(1)?)
+    }
 }
 
 /// Splits a capture into its interfaces and connections; also returns the number of unread frames by kind.
@@ -71,6 +85,7 @@ pub fn views(capture: Capture) -> (Vec<View>, BTreeMap<Unread, u64>) {
             parts[usize::from(packet.interface)].push(packet);
         }
     }
+    let sacks = Arc::new(capture.sacks);
     let mut views = Vec::new();
     for (name, mut packets) in capture.interfaces.into_iter().zip(parts) {
         if packets.is_empty() {
@@ -85,6 +100,7 @@ pub fn views(capture: Capture) -> (Vec<View>, BTreeMap<Unread, u64>) {
         views.push(View {
             name,
             packets,
+            sacks: Arc::clone(&sacks),
             connections,
             clock,
         });

@@ -2,7 +2,7 @@
 
 use super::capture_side::{Side, find_side};
 use super::ranges::Ranges;
-use super::stream::{Unwrapped, base, frames, headers, segment_bytes};
+use super::stream::{Frame, Newest, Unwrapped, base, frames, headers, segment_bytes};
 use super::{ACK, Connection, SYN, TCP, View};
 use crate::pcapng::Packet;
 use std::collections::VecDeque;
@@ -101,7 +101,7 @@ fn datagrams(view: &View, connection: &Connection) -> Option<OneEnd> {
 }
 
 /// The end whose data are acknowledged, where none were captured.
-fn sender_by_acks(view: &View, connection: &Connection) -> Option<usize> {
+pub(super) fn sender_by_acks(view: &View, connection: &Connection) -> Option<usize> {
     let mut first = [None; 2];
     let mut span = [0_u32; 2];
     for &place in &connection.packets {
@@ -149,9 +149,7 @@ struct Stream<'a> {
     /// Ascending.
     pending: VecDeque<Pending>,
     top: i64,
-    top_ns: i64,
-    top_stamp: u32,
-    top_id: u16,
+    newest: Option<Newest>,
     reordering_ns: i64,
     ack: i64,
     begin: i64,
@@ -190,9 +188,7 @@ impl<'a> Stream<'a> {
             captured,
             pending: VecDeque::new(),
             top: i64::MIN,
-            top_ns: i64::MIN,
-            top_stamp: 0,
-            top_id: 0,
+            newest: None,
             reordering_ns: reordering(view, connection),
             ack: begin,
             begin,
@@ -233,7 +229,7 @@ impl<'a> Stream<'a> {
         let packets = ((end - begin + self.segment - 1) / self.segment) as u64;
         self.end.sent_packets += packets;
         self.sent += wire;
-        let again = !is_probe && (known > 0 || self.is_late_repeat(packet, end));
+        let again = !is_probe && (known > 0 || self.is_late_repeat(packet, begin, end));
         if again {
             self.end.retransmitted_packets += packets;
             self.repeated += wire;
@@ -245,28 +241,31 @@ impl<'a> Stream<'a> {
         }
         if end > self.top {
             self.top = end;
-            self.top_ns = packet.time_ns;
-            self.top_stamp = packet.stamp;
-            self.top_id = packet.ip_id;
+            self.newest = Some(Newest {
+                end,
+                time_ns: packet.time_ns,
+                stamp: packet.stamp,
+                ip_id: packet.ip_id,
+            });
         }
         self.note(packet.time_ns);
     }
 
     /// True for data below the newest that were never captured here, and are too late to be merely out of order. At the
     /// sender all data are captured when they are first sent.
-    fn is_late_repeat(&self, packet: &Packet, end: i64) -> bool {
-        if !self.at_receiver || end > self.top {
-            return false;
-        }
-        match packet.stamp.wrapping_sub(self.top_stamp) as i32 {
-            later if later > 0 && packet.stamp != 0 => true,
-            earlier if earlier < 0 && packet.stamp != 0 => false,
-            // Within one tick of the time-stamp clock the identification shows the order of sending.
-            _ if packet.ip_id != 0 && self.top_id != 0 && packet.ip_id != self.top_id => {
-                packet.ip_id.wrapping_sub(self.top_id) as i16 > 0
-            }
-            _ => packet.time_ns.saturating_sub(self.top_ns) > self.reordering_ns,
-        }
+    fn is_late_repeat(&self, packet: &Packet, begin: i64, end: i64) -> bool {
+        let frame = Frame {
+            begin,
+            end,
+            time_ns: packet.time_ns,
+            stamp: packet.stamp,
+            headers: 0,
+            ip_id: packet.ip_id,
+        };
+        self.at_receiver
+            && self
+                .newest
+                .is_some_and(|newest| newest.is_repeated_by(&frame, self.reordering_ns))
     }
 
     /// Keeps a frame until it is acknowledged, or marks those that it repeats.
@@ -422,7 +421,7 @@ impl<'a> Stream<'a> {
 }
 
 /// Maximum delay of data that are merely out of order: a round-trip time, as measured by the handshake.
-fn reordering(view: &View, connection: &Connection) -> i64 {
+pub(super) fn reordering(view: &View, connection: &Connection) -> i64 {
     let mut asked = None;
     for &place in connection.packets.iter().take(8) {
         let packet = &view.packets[place as usize];

@@ -216,8 +216,14 @@ fn without_data(departures: &[&Packet], arrivals: &[&Packet]) -> (Rows, u64) {
     (rows, (there.len() - best.len()) as u64)
 }
 
+/// The payload of packets, larger for a file that claims large frames everywhere, so that its packets are limited.
+pub(super) fn limited(segment: i64, frames: &[Frame]) -> i64 {
+    let bytes: i64 = frames.iter().map(|frame| frame.end - frame.begin).sum();
+    segment.max(bytes / (MAX_PACKETS * (frames.len() as i64 + 1)))
+}
+
 /// The frames as packets of at most `segment` bytes of payload.
-fn pieces(frames: &[Frame], segment: i64) -> Vec<Frame> {
+pub(super) fn pieces(frames: &[Frame], segment: i64) -> Vec<Frame> {
     let mut pieces = Vec::with_capacity(frames.len());
     for frame in frames {
         let mut begin = frame.begin;
@@ -249,10 +255,7 @@ fn by_bytes(sent: (Seen<'_>, usize), came: (Seen<'_>, usize)) -> OneWay {
             segment_bytes(seen.connection, from, frames)
         }
     });
-    let mut segment = segments[0].min(segments[1]);
-    // Limits the packets of a file that claims large frames everywhere.
-    let bytes: i64 = departed.iter().map(|frame| frame.end - frame.begin).sum();
-    segment = segment.max(bytes / (MAX_PACKETS * (departed.len() as i64 + 1)));
+    let segment = limited(segments[0].min(segments[1]), &departed);
     let departures = pieces(&departed, segment);
     let (out, index) = (Index::new(&departures), Index::new(&arrived));
     let mut way = OneWay {

@@ -32,6 +32,33 @@ pub(super) struct Frame {
     pub(super) ip_id: u16,
 }
 
+/// The packet that carried the newest data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newest {
+    pub(super) end: i64,
+    pub(super) time_ns: i64,
+    pub(super) stamp: u32,
+    pub(super) ip_id: u16,
+}
+
+impl Newest {
+    /// True for data below the newest that are too late to be merely out of order, if they were never captured before.
+    pub(super) fn is_repeated_by(&self, frame: &Frame, reordering_ns: i64) -> bool {
+        if frame.end > self.end {
+            return false;
+        }
+        match frame.stamp.wrapping_sub(self.stamp) as i32 {
+            later if later > 0 && frame.stamp != 0 => true,
+            earlier if earlier < 0 && frame.stamp != 0 => false,
+            // Within one tick of the time-stamp clock the identification shows the order of sending.
+            _ if frame.ip_id != 0 && self.ip_id != 0 && frame.ip_id != self.ip_id => {
+                frame.ip_id.wrapping_sub(self.ip_id) as i16 > 0
+            }
+            _ => frame.time_ns.saturating_sub(self.time_ns) > reordering_ns,
+        }
+    }
+}
+
 /// Numbers of 32 bits that wrap, as numbers that keep growing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unwrapped {

@@ -5,6 +5,7 @@ use super::ranges::Ranges;
 use super::{Relation, Side, View, compare_captures, one_end, views};
 use crate::pcapng::{Capture, Packet, Unread};
 
+mod fates;
 mod translation;
 
 const MS: i64 = 1_000_000;

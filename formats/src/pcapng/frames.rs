@@ -13,6 +13,9 @@ const MAX_FRAME: u32 = 1 << 20;
 /// Maximum number of fragmented packets whose ports are remembered.
 const MAX_FRAGMENTED: usize = 1 << 16;
 
+/// The selective acknowledgements of one packet (RFC 2018): up to four ranges `[begin, end)`; empty ranges mean nothing.
+pub type Sack = [[u32; 2]; 4];
+
 /// One TCP or UDP packet, or one fragment of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
@@ -30,6 +33,8 @@ pub struct Packet {
     pub stamp: u32,
     /// The time stamp that it echoes.
     pub echo: u32,
+    /// Its selective acknowledgements, as an index into [`Capture::sacks`] plus one; 0 if it has none.
+    pub sack: u32,
     /// Bytes of the IP packet.
     pub size: u32,
     /// Bytes of payload of TCP or UDP.
@@ -67,6 +72,8 @@ pub struct Capture {
     pub interfaces: Vec<String>,
     /// Addresses, as text.
     pub addresses: Vec<String>,
+    /// Selective acknowledgements of its packets.
+    pub sacks: Vec<Sack>,
     /// Number of unread frames, by kind.
     pub unread: BTreeMap<Unread, u64>,
 }
@@ -175,6 +182,7 @@ impl Frames {
             acknowledgement: ip.acknowledgement,
             stamp: ip.options.stamp,
             echo: ip.options.echo,
+            sack: self.sack(ip.options.sack),
             size,
             payload: ip.payload,
             source: self.address(ip.source),
@@ -256,6 +264,12 @@ impl Frames {
         names.push(format!("interface with index {index}"));
         self.mixed.insert((number, index), own);
         own
+    }
+
+    fn sack(&mut self, sack: Option<Sack>) -> u32 {
+        let Some(sack) = sack else { return 0 };
+        self.capture.sacks.push(sack);
+        u32::try_from(self.capture.sacks.len()).unwrap_or(0)
     }
 
     fn address(&mut self, bytes: &[u8]) -> u32 {

@@ -1,6 +1,7 @@
 //! Headers of IPv4, IPv6, TCP and UDP, as capturing programs see them: complete, truncated, or larger than any packet
 //! because the network adapter segments (TSO, GSO) or merges (GRO, LRO).
 
+use super::frames::Sack;
 use super::unread::Unread;
 
 pub(super) const TCP: u8 = 6;
@@ -51,6 +52,8 @@ pub(super) struct Options {
     pub(super) stamp: u32,
     pub(super) echo: u32,
     pub(super) mss: u16,
+    /// Ranges that are selectively acknowledged.
+    pub(super) sack: Option<Sack>,
 }
 
 impl<'a> Ip<'a> {
@@ -190,6 +193,14 @@ fn options(bytes: &[u8]) -> Options {
                 let length = usize::from(bytes.get(at + 1).copied().unwrap_or(0));
                 match kind {
                     2 => options.mss = be16(bytes, at + 2).unwrap_or(0),
+                    5 => {
+                        let mut sack = Sack::default();
+                        let kept = length.saturating_sub(2) / 8;
+                        for (number, range) in sack.iter_mut().enumerate().take(kept) {
+                            *range = [word(at + 2 + 8 * number), word(at + 6 + 8 * number)];
+                        }
+                        options.sack = Some(sack);
+                    }
                     8 => (options.stamp, options.echo) = (word(at + 2), word(at + 6)),
                     _ => {}
                 }

@@ -17,7 +17,7 @@ mod tests;
 mod unread;
 mod write;
 
-pub use frames::{Capture, Packet};
+pub use frames::{Capture, Packet, Sack};
 pub(crate) use headers::{client_port, server_port};
 pub use link::Way;
 pub use read::read;

@@ -2,7 +2,7 @@
 
 use crate::errors::input_error;
 use crate::formats::load;
-use narrows_formats::connections::{self, OneEnd, Relation, Rows, Side};
+use narrows_formats::connections::{self, Fates, OneEnd, Relation, Rows, Side};
 use narrows_formats::pcapng;
 use numpy::PyArray1;
 use pyo3::exceptions::PyIndexError;
@@ -85,6 +85,17 @@ impl CaptureView {
         let end = py.detach(|| connections::one_end(&self.view, known));
         end.map(|end| columns(py, end)).transpose()
     }
+
+    /// The packets with data of a connection and their fates, as columns and counters; `None` if it carried no data.
+    fn fates<'py>(
+        &self,
+        py: Python<'py>,
+        connection: usize,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let known = self.connection(connection)?;
+        let fates = py.detach(|| connections::fates(&self.view, known));
+        fates.map(|fates| fate_columns(py, fates)).transpose()
+    }
 }
 
 impl CaptureView {
@@ -94,15 +105,35 @@ impl CaptureView {
     }
 }
 
-fn columns(py: Python<'_>, end: OneEnd) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    let side = end.side.map(|side| match side {
+fn side_name(side: Side) -> &'static str {
+    match side {
         Side::Sender => "sender",
         Side::Receiver => "receiver",
         Side::Between => "between",
-    });
+    }
+}
+
+fn fate_columns(py: Python<'_>, fates: Fates) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("data_from", fates.data_from)?;
+    all.set_item("side", fates.side.map(side_name))?;
+    all.set_item("to_receiver_ns", fates.to_receiver_ns)?;
+    all.set_item("to_sender_ns", fates.to_sender_ns)?;
+    all.set_item("tick_ns", fates.tick_ns)?;
+    all.set_item("unclear", fates.unclear)?;
+    all.set_item("large_frames", fates.large_frames)?;
+    all.set_item("sent_ns", PyArray1::from_vec(py, fates.sent_ns))?;
+    all.set_item("known_ns", PyArray1::from_vec(py, fates.known_ns))?;
+    all.set_item("size_bytes", PyArray1::from_vec(py, fates.size_bytes))?;
+    all.set_item("again", PyArray1::from_vec(py, fates.again))?;
+    all.set_item("answers_ns", PyArray1::from_vec(py, fates.answers_ns))?;
+    Ok(all)
+}
+
+fn columns(py: Python<'_>, end: OneEnd) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
     all.set_item("data_from", end.data_from)?;
-    all.set_item("side", side)?;
+    all.set_item("side", end.side.map(side_name))?;
     all.set_item("to_receiver_ns", end.to_receiver_ns)?;
     all.set_item("to_sender_ns", end.to_sender_ns)?;
     all.set_item("sent_packets", end.sent_packets)?;
