@@ -71,17 +71,7 @@ def test_a_log_has_a_page_with_its_figures(runs: tuple[Path, Path]) -> None:
     assert page.count("<svg") >= 8
 
 
-@pytest.mark.parametrize(
-    ("name", "called", "said"),
-    [
-        ("qlog/aioquic-client.qlog.gz", "client.qlog.gz", "is of the end that received"),
-        ("pcapng/plain-sender.pcap.gz", "sender.pcap.gz", "import those of both ends"),
-        ("ss/bbr.log", "ss-bbr.log", "has states of the sender and no packets"),
-    ],
-)
-def test_logs_without_the_packets_of_a_sender_are_refused(
-    tmp_path: Path, name: str, called: str, said: str
-) -> None:
-    shutil.copy(CORPUS / name, tmp_path / called)
-    done = narrows("identify", tmp_path / called)
-    assert said in sentence(done) and isinstance(done.exception, DataError)
+def test_a_log_without_the_packets_of_a_sender_is_refused(tmp_path: Path) -> None:
+    shutil.copy(CORPUS / "qlog" / "aioquic-client.qlog.gz", tmp_path / "client.qlog.gz")
+    done = narrows("identify", tmp_path / "client.qlog.gz")
+    assert "is of the end that received" in sentence(done) and isinstance(done.exception, DataError)

@@ -43,6 +43,7 @@ pub fn captures(data: &[u8]) {
                 assert_eq!(fates.known_ns.len(), count);
                 assert_eq!(fates.size_bytes.len(), count);
                 assert_eq!(fates.again.len(), count);
+                assert_eq!(fates.repeated_ns.len(), count);
                 assert!(fates.answers_ns.is_sorted());
             }
             let own = (view, connection);

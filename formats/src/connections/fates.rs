@@ -31,6 +31,8 @@ pub struct Fates {
     pub size_bytes: Vec<u32>,
     /// True if it repeats data.
     pub again: Vec<bool>,
+    /// At the sender, when its data were next sent again; else [`Fates::NEVER`].
+    pub repeated_ns: Vec<i64>,
     /// When each packet of the receiver passed the capture.
     pub answers_ns: Vec<i64>,
     /// The accuracy of estimated times of sending: one tick of the sender's time stamps.
@@ -50,6 +52,7 @@ impl Fates {
         self.known_ns.push(known_ns);
         self.size_bytes.push(size);
         self.again.push(again);
+        self.repeated_ns.push(Fates::NEVER);
         (self.sent_ns.len() - 1) as u32
     }
 }

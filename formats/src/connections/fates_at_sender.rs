@@ -97,14 +97,14 @@ impl Evaluation {
         if again {
             let repeated = self.pending.range_mut(piece.begin..last);
             for (_, rows) in repeated.take(MAX_REPEATED) {
-                add(rows, row);
+                add(&mut self.fates, rows, row);
             }
             if last < self.ack || self.sacked.covered(last, last + 1) > 0 {
-                add(self.spare.entry(last).or_default(), row);
+                add(&mut self.fates, self.spare.entry(last).or_default(), row);
                 return;
             }
         }
-        add(self.pending.entry(last).or_default(), row);
+        add(&mut self.fates, self.pending.entry(last).or_default(), row);
     }
 
     fn acknowledge(&mut self, packet: &Packet, ack: i64, sack: Option<&Sack>) {
@@ -201,7 +201,13 @@ impl Evaluation {
     }
 }
 
-fn add(rows: &mut Vec<u32>, row: u32) {
+/// Adds a transmission to those of the same data.
+fn add(fates: &mut Fates, rows: &mut Vec<u32>, row: u32) {
+    if let Some(&before) = rows.last()
+        && fates.repeated_ns[before as usize] == Fates::NEVER
+    {
+        fates.repeated_ns[before as usize] = fates.sent_ns[row as usize];
+    }
     if rows.len() < MAX_TRANSMISSIONS {
         rows.push(row);
     }

@@ -126,6 +126,7 @@ fn fate_columns(py: Python<'_>, fates: Fates) -> PyResult<Bound<'_, PyDict>> {
     all.set_item("known_ns", PyArray1::from_vec(py, fates.known_ns))?;
     all.set_item("size_bytes", PyArray1::from_vec(py, fates.size_bytes))?;
     all.set_item("again", PyArray1::from_vec(py, fates.again))?;
+    all.set_item("repeated_ns", PyArray1::from_vec(py, fates.repeated_ns))?;
     all.set_item("answers_ns", PyArray1::from_vec(py, fates.answers_ns))?;
     Ok(all)
 }

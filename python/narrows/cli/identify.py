@@ -24,7 +24,8 @@ def identify(
         argument(
             metavar="WHAT...",
             help="Schemes (cubic, linux:bbr, '{scheme: cubic, beta: 0.8}', a program), which are probed; or"
-            " folders: campaigns, cells, earlier identifications; or qlogs of senders.",
+            " folders: campaigns, cells, earlier identifications; or logs: captures"
+            " of one end or both, qlogs of senders, logs of ss -tin.",
             complete=scheme_names,
         ),
     ],
@@ -69,6 +70,15 @@ def identify(
             " [default: 0.95 emulated, 1 simulated or with --against]",
         ),
     ] = None,
+    flow: Annotated[
+        int | None,
+        option(
+            "--flow",
+            metavar="NUMBER",
+            min=1,
+            help="Of a log, the connection with this number. [default: the one that sent most]",
+        ),
+    ] = None,
     runs: Annotated[
         int | None,
         option("--runs", min=1, max=1000, help="Runs of each probe. [default: 6 simulated, 1 emulated]"),
@@ -95,6 +105,7 @@ def identify(
     narrows identify linux:cubic -o mine
     narrows identify mine --json
     narrows identify '{scheme: cubic, beta: 0.75}' --against cubic
+    narrows identify server.pcap client.pcap
 
     The sender runs on eight small paths, the probes (narrows scenarios lists them in the family identify).
     The card says, each with its interval and the seconds of the run: how slow start grows and what ends it,
@@ -102,6 +113,10 @@ def identify(
     probing, dips, bursts, and the response to random loss, marks, a step of the rate or of the round trip,
     and a flow of CUBIC. Only packets are measured, so a card can be made of any program. A feature
     that can't be measured is listed with the reason.
+
+    A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of QUIC as
+    far as it is not encrypted; qlogs of senders; logs of ss -tin. The card says where it was taken and which
+    connection it shows.
 
     --against compares card with card. A line differs if chance and the resolution of the method do not
     explain it; for equal senders any difference is claimed in at most 5 % of comparisons. Fewer than four
@@ -111,6 +126,7 @@ def identify(
     --fail-on differs, 130/143 interrupted with all finished runs kept.
     """
     from narrows.errors import EXIT_EXPECTATION, UsageError
+    from narrows.identify.logs import find_partners, is_log
 
     if markdown + html + as_json > 1:
         raise UsageError("--json, --markdown and --html are different forms; write one of them")
@@ -119,10 +135,14 @@ def identify(
     if where not in (None, "simulate", "emulate"):
         raise UsageError(f"--where {where}: probes can be simulated or emulated")
     _check_lines(fail_on or [])
-    names = [*what, *([against] if against is not None else [])]
+    partners = find_partners(what)
+    names = [name for name in what if name not in partners.values()]
+    names += [against] if against is not None else []
+    if flow is not None and not any(is_log(name) for name in names):
+        raise UsageError("--flow chooses a connection of a log, and no WHAT is one")
     folders = _folders(names, output)
     quiet = as_json or markdown or html
-    limits = _Limits(budget, certainty, runs, seed)
+    limits = _Limits(budget, certainty, runs, seed, flow, partners)
     made = _identify(names, folders, against is not None, where, limits, quiet=quiet)
     page = _write(made, output, folders, with_page=not no_report)
     _show(made, page, markdown=markdown, html=html, as_json=as_json)
@@ -137,12 +157,16 @@ def identify(
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Options that bound the probes, as they were written."""
+    """Options that bound the probes, as they were written, and those of logs."""
 
     budget: str | None
     certainty: float | None
     runs: int | None
     seed: int
+    #: The connection of logs.
+    flow: int | None
+    #: By the name of a capture, that of the other end.
+    partners: dict[str, str]
 
 
 def _check_lines(names: list[str]) -> None:
@@ -249,7 +273,8 @@ def _cards(
     from narrows.progress import progress
 
     if _is_recorded(name):
-        return read_cards(folder)
+        other = limits.partners.get(name)
+        return read_cards(folder, None if other is None else Path(other), limits.flow)
     usual = plane_of(name)
     plane = where or usual
     seconds = positive(limits.budget, "span", "--budget") / 1e9 if limits.budget else None

@@ -104,10 +104,12 @@ class Card(Part, frozen=True, kw_only=True):
     #: The scheme in the notation of scenarios, and the plane.
     scheme: str
     where: str
-    #: The folders of the runs.
+    #: The folders of the runs, or the files of a log.
     folders: list[str]
     lines: list[Line]
-    #: Sentences about runs that were not used.
+    #: The number of the connection that was chosen in a log; absent for that which sent most.
+    flow: Count | None = None
+    #: Sentences about runs that were not used, and about a log: where it was taken, and its connection.
     notes: list[str] = field(default_factory=list)
     #: Absent if the library has none of the lines.
     naming: Naming | None = None

@@ -15,7 +15,7 @@ from narrows.documents.identify import Card, Line, Span
 from narrows.errors import DataError
 from narrows.identify.estimates import estimate
 from narrows.identify.features import FEATURES, LOSS_EXPONENT, PROBES, RANDOM_LOSS, Feature
-from narrows.identify.logs import read_any
+from narrows.identify.logs import Log, read_any
 from narrows.identify.responses import LossPoint, fit_exponent, loss_point, loss_ratio
 from narrows.identify.samples import NotMeasuredError, Sample
 from narrows.identify.trace import Trace
@@ -36,6 +36,8 @@ class Runs:
     numbers: list[int]
     #: Sentences about runs that are left out.
     notes: list[str] = field(default_factory=list)
+    #: The log that takes the place of records.
+    log: Log | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,14 @@ def _measure(group: Runs) -> tuple[_Outcomes, list[str]]:
     points: dict[int, list[LossPoint]] = {}
     for record, number in zip(group.records, group.numbers, strict=True):
         try:
-            trace = read_any(record)
+            trace = read_any(group.log or record)
         except DataError as error:
             problems.append(str(error))
             continue
+        problems += trace.about
         for feature in _features_of(group.probe):
             line = _variant(_empty(feature, group.probe), trace)
-            _add(outcomes, line, trace.cell, partial(feature.measure, trace))
+            _add(outcomes, line, trace.cell, partial(_measure_known, feature, trace))
         if group.probe == RANDOM_LOSS:
             points.setdefault(number, []).append(loss_point(trace))
     for number, several in points.items():
@@ -110,6 +113,13 @@ def _measure(group: Runs) -> tuple[_Outcomes, list[str]]:
             partial(fit_exponent, several),
         )
     return outcomes, problems
+
+
+def _measure_known(feature: Feature, trace: Trace) -> Sequence[Sample]:
+    for kind in feature.needs:
+        if (why := trace.missing.get(kind)) is not None:
+            raise NotMeasuredError(why)
+    return feature.measure(trace)
 
 
 def _variant(line: Line, trace: Trace) -> Line:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from narrows.identify import responses, rhythm, windows
 from narrows.identify.samples import NotMeasuredError, Sample
-from narrows.identify.trace import Trace
+from narrows.identify.trace import (
+    ANSWERS,
+    ARRIVALS,
+    DELAYS,
+    GAPS,
+    LOSSES,
+    SENDING,
+    WINDOW,
+    Trace,
+)  # fmt: skip
 
 SHORT, LONG, SHALLOW = "probe-short-rtt", "probe-long-rtt", "probe-shallow-buffer"
 RANDOM_LOSS, RATE_STEP, RTT_STEP = "probe-random-loss", "probe-rate-step", "probe-rtt-step"
@@ -30,6 +39,8 @@ class Feature:
     anywhere: bool = True
     #: Digits after the point in tables.
     digits: int = 3
+    #: The kinds of data from which it is measured.
+    needs: tuple[str, ...] = (SENDING, ARRIVALS, LOSSES, DELAYS, WINDOW)
 
 
 def _refuse(_trace: Trace) -> Sequence[Sample]:
@@ -65,9 +76,25 @@ FEATURES = (
         4,
     ),
     Feature("growth-cubic", "growth, cubic: C", "packets/s^3", (SHORT, LONG), windows.measure_cubic),
-    Feature("queue", "standing queue", "packets", (SHORT, LONG, ECN), rhythm.measure_queue, True, 1),
-    Feature("utilization", "delivered rate", "share", (*_STEADY, ECN), rhythm.measure_utilization),
-    Feature("loss", "lost packets", "share", (*_STEADY, ECN), rhythm.measure_loss, True, 4),
+    Feature(
+        "queue",
+        "standing queue",
+        "packets",
+        (SHORT, LONG, ECN),
+        rhythm.measure_queue,
+        True,
+        1,
+        (DELAYS, ARRIVALS),
+    ),
+    Feature(
+        "utilization",
+        "delivered rate",
+        "share",
+        (*_STEADY, ECN),
+        rhythm.measure_utilization,
+        needs=(ARRIVALS,),
+    ),
+    Feature("loss", "lost packets", "share", (*_STEADY, ECN), rhythm.measure_loss, True, 4, (LOSSES,)),
     Feature("gain", "probing, rate", "", (LONG,), rhythm.measure_gain),
     Feature("drain", "draining, rate", "", (LONG,), rhythm.measure_drain),
     Feature("gain-period", "probing, period", "s", (LONG,), rhythm.measure_gain_period, True, 2),
@@ -97,6 +124,17 @@ FEATURES = (
     ),
     Feature("after-delay", "longer path: rate kept", "share", (RTT_STEP,), responses.measure_after_delay),
     Feature("fall", "window falls without loss, to", "share", (ECN, SHORT), responses.measure_fall),
-    Feature("bursts", "packets sent in bursts", "share", (SHORT, LONG), rhythm.measure_bursts, True, 2),
-    Feature("per-answer", "packets per acknowledgement", "", (SHORT,), rhythm.measure_per_answer, True, 2),
+    Feature(
+        "bursts", "packets sent in bursts", "share", (SHORT, LONG), rhythm.measure_bursts, True, 2, (GAPS,)
+    ),
+    Feature(
+        "per-answer",
+        "packets per acknowledgement",
+        "",
+        (SHORT,),
+        rhythm.measure_per_answer,
+        True,
+        2,
+        (ANSWERS,),
+    ),
 )

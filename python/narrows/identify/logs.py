@@ -1,12 +1,13 @@
-"""Traces from qlogs of the end that sent the data.
+"""Traces from logs of other tools: qlogs of the end that sent the data, captures, and logs of ss.
 
-Such a log has the times at which packets were sent and at which their acknowledgements arrived. A packet
+A qlog has the times at which packets were sent and at which their acknowledgements arrived. A packet
 counts as arrived half of the smallest round trip before its acknowledgement, so that delays are round trips
 less the smallest one, with the receiver's delay of acknowledgements. Other flows are not part of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
@@ -16,13 +17,22 @@ import numpy as np
 from narrows.errors import DataError
 from narrows.formats.imports import pcapng, qlog, ss
 from narrows.formats.imports._qlog_views import View
+from narrows.identify.captures import LEAST_PACKETS, read_capture, show_same
+from narrows.identify.ss_logs import read_ss
 from narrows.identify.trace import Trace, find_data, read_trace, resolve
 
 #: Ends of names of compressed files.
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-#: Fewer packets show nothing.
-_LEAST_PACKETS = 100
 _S = 1e9
+
+
+@dataclass(frozen=True)
+class Log:
+    """The log of a connection: a file or, of captures of both ends, two."""
+
+    files: tuple[Path, ...]
+    #: The number of the connection; None for that which sent most.
+    flow: int | None = None
 
 
 def _format_of(file: Path) -> ModuleType | None:
@@ -42,23 +52,37 @@ def is_log(name: str) -> bool:
     return file.is_file() and _format_of(file) is not None
 
 
-def read_any(place: Path) -> Trace:
+def find_partners(names: list[str]) -> dict[str, str]:
+    """By the name of a capture, that of the next one which shows the same connection at its other end.
+
+    Raises `DataError` if a capture can't be read.
+    """
+    captures = [name for name in names if is_log(name) and _format_of(Path(name)) is pcapng]
+    partners: dict[str, str] = {}
+    while captures:
+        first = captures.pop(0)
+        other = next((name for name in captures if show_same(Path(first), Path(name))), None)
+        if other is not None:
+            captures.remove(other)
+            partners[first] = other
+    return partners
+
+
+def read_any(place: Path | Log) -> Trace:
     """The trace of a record or of a log. Raises `DataError` if it cannot be measured."""
-    return read_log(place) if place.is_file() else read_trace(place)
+    if isinstance(place, Log):
+        return read_log(place)
+    return read_log(Log((place,))) if place.is_file() else read_trace(place)
 
 
-def read_log(file: Path) -> Trace:
-    """The trace of the connection of a qlog that sent most. Raises `DataError` if it cannot be measured."""
+def read_log(log: Log) -> Trace:
+    """The trace of a connection of a log. Raises `DataError` if it cannot be measured."""
+    file = log.files[0]
     reader = _format_of(file)
     if reader is pcapng:
-        raise DataError(
-            f"{file}: is a capture; import those of both ends (narrows import pcapng) and identify the"
-            " campaign: a capture of one end does not show when single packets arrived"
-        )
+        return read_capture(log.files, log.flow)
     if reader is ss:
-        raise DataError(
-            f"{file}: has states of the sender and no packets; a qlog or captures of both ends do"
-        )
+        return read_ss(file, log.flow)
     views = qlog.read_views(file)
     senders = [view for view in views if view.sends and view.acked.any()]
     if not senders:
@@ -66,6 +90,10 @@ def read_log(file: Path) -> Trace:
             "has no acknowledgements" if any(view.sends for view in views) else "is of the end that received"
         )
         raise DataError(f"{file}: {why}; the log of the end that sent the data shows what its sender does")
+    if log.flow is not None:
+        if not 1 <= log.flow <= len(senders):
+            raise DataError(f"{file}: has no connection {log.flow} that sent; its last one is {len(senders)}")
+        return _trace(file, senders[log.flow - 1])
     return _trace(file, max(senders, key=lambda view: int(view.sent_bytes.sum(dtype=np.int64))))
 
 
@@ -76,8 +104,8 @@ def _trace(file: Path, view: View) -> Trace:
     if not view.sent_bytes[order].any():
         raise DataError(f"{file}: has no sizes of packets")
     order = order[find_data(view.sent_bytes[order])]
-    if len(order) < _LEAST_PACKETS:
-        raise DataError(f"{file}: has {len(order)} packets of data; at least {_LEAST_PACKETS} are needed")
+    if len(order) < LEAST_PACKETS:
+        raise DataError(f"{file}: has {len(order)} packets of data; at least {LEAST_PACKETS} are needed")
     sent = (view.sent_ns[order] - zero) / _S
     acked = np.where(view.acked[order], (view.acked_ns[order] - zero) / _S, np.nan)
     half = float(np.nanmin(acked - sent)) / 2

@@ -18,7 +18,7 @@ from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.identify import next_probe
 from narrows.identify.card import Runs, make_card
 from narrows.identify.features import PROBES
-from narrows.identify.logs import read_any
+from narrows.identify.logs import Log, read_any
 from narrows.identify.naming import Namer
 
 if TYPE_CHECKING:
@@ -159,14 +159,14 @@ def name_cards(cards: Sequence[Card]) -> list[Card]:
     return [replace(card, naming=_namer().name(card)) for card in cards]
 
 
-def read_cards(folder: Path) -> list[Card]:
+def read_cards(folder: Path, partner: Path | None = None, flow: int | None = None) -> list[Card]:
     """The cards of all schemes in a folder (a campaign, the cell of one, or the folder of an identification),
-    or the card of a log.
+    or the card of a log, of which `partner` is a capture of the other end and `flow` the connection.
 
     Raises `DataError` if it has no records.
     """
     if folder.is_file():
-        return [_card_of_log(folder)]
+        return [_card_of_log(Log((folder,) if partner is None else (folder, partner), flow))]
     if (folder / "run.json").is_file():
         return [_card_of_cell(folder)]
     campaigns = [folder] if (folder / "campaign.json").is_file() else _campaigns_below(folder)
@@ -185,21 +185,28 @@ def read_cards(folder: Path) -> list[Card]:
     return cards
 
 
-def record_of(card: Card, probe: str, cell: str) -> Path:
-    """The folder of the record of a cell of a card. Raises `DataError` if it does not exist any more."""
+def record_of(card: Card, probe: str, cell: str) -> Path | Log:
+    """The folder of the record of a cell of a card, or its log.
+
+    Raises `DataError` if it does not exist any more.
+    """
+    if card.folders and Path(card.folders[0]).is_file():
+        return Log(tuple(map(Path, card.folders)), card.flow)
     for folder in map(Path, card.folders):
-        if folder.is_file() or (folder / "run.json").is_file():
+        if (folder / "run.json").is_file():
             return folder
         if (folder / "cells" / cell).is_dir() and _name_of(folder) == probe:
             return folder / "cells" / cell
     raise DataError(f"{', '.join(card.folders)}: the record of {cell} on {probe} does not exist any more")
 
 
-def _card_of_log(file: Path) -> Card:
+def _card_of_log(log: Log) -> Card:
     from narrows.formats.runs import scheme_of
 
-    read_any(file)
-    return make_card(str(file), scheme_of(file), "import", [Runs(file.name, file, [file], [1])], "")
+    read_any(log)
+    file = log.files[0]
+    card = make_card(str(file), scheme_of(file), "import", [Runs(file.name, file, [file], [1], log=log)], "")
+    return replace(card, folders=[str(each) for each in log.files], flow=log.flow)
 
 
 def _campaigns_below(folder: Path) -> list[Path]:

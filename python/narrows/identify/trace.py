@@ -7,7 +7,8 @@ acknowledged. This holds for TCP, QUIC and our transport alike, up to packets wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,11 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
+#: Kinds of data that logs may lack: when packets were sent, to a small part of a round trip; the gaps between
+#: them; when packets arrived; which were lost; the receiver's packets; delays; and the packets in flight.
+SENDING, GAPS, ARRIVALS, LOSSES, ANSWERS, DELAYS, WINDOW = (
+    "sending", "gaps", "arrivals", "losses", "answers", "delays", "window",
+)  # fmt: skip
 #: A packet is noticed lost when this many later ones have been acknowledged (RFC 5681, RFC 9002).
 LATER_PACKETS = 3
 #: Smaller packets, by the usual size, carry no data.
@@ -54,6 +60,10 @@ class Trace:
     #: Packets of other flows in the direction of the data that arrived: time and size.
     others_s: Floats
     others_bytes: Floats
+    #: Why kinds of data are not known, or not well enough; their columns are then placeholders.
+    missing: Mapping[str, str] = field(default_factory=dict)
+    #: Sentences about a log: where it was taken, the measured flow, and the limits of its times.
+    about: tuple[str, ...] = ()
 
     @cached_property
     def packet_bytes(self) -> float:

@@ -57,6 +57,15 @@ fn selective_acknowledgements_tell_when_each_packet_arrived() {
         .to_vec();
     assert_eq!(fates.known_ns, known);
     assert_eq!(fates.again, [false, false, false, false, false, true]);
+    assert_eq!(fates.repeated_ns[1], 44 * MS);
+    assert_eq!(
+        fates
+            .repeated_ns
+            .iter()
+            .filter(|time| **time != NEVER)
+            .count(),
+        1
+    );
     assert_eq!(fates.answers_ns.len(), 5);
 }
 

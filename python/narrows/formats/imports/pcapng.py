@@ -40,7 +40,7 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
     has no connection that matches `choice`.
     """
     choice = choice or Choice()
-    left, rotated = _join_rotated([capture for file in files for capture in _captures(file)])
+    left, rotated = _join_rotated([capture for file in files for capture in read_captures(file)])
     runs = []
     alone: list[tuple[Capture, MeasuredRun]] = []
     while left:
@@ -99,7 +99,7 @@ def _join_rotated(captures: list[Capture]) -> tuple[list[Capture], dict[Path, li
             whole += chain
         else:
             rotated[files[0]] = files
-            whole += _captures(files[0], content)
+            whole += read_captures(files[0], content)
     return whole, rotated
 
 
@@ -156,7 +156,7 @@ def _content(file: Path) -> bytes:
     return read_decompressed(file, "capture", MOST_BYTES)
 
 
-def _captures(file: Path, content: bytes | None = None) -> list[Capture]:
+def read_captures(file: Path, content: bytes | None = None) -> list[Capture]:
     """The interfaces of a file, or of its `content`, each as a capture."""
     from narrows import _native
     from narrows.files import compression_of

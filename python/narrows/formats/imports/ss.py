@@ -26,6 +26,7 @@ from narrows.formats.imports._ss_times import past_midnight, split_time, spread
 from narrows.formats.runs import (
     MOST_FLOWS,
     Columns,
+    Facts,
     Floats,
     Flow,
     MeasuredRun,
@@ -164,7 +165,7 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
         if np.isfinite(again[-1]):
             sender["retransmitted_bytes"] = int(again[-1])
         name = scheme or connection.scheme or "tcp"
-        flows.append(Flow(number, name, sender=sender, facts={"local": here, "peer": there}))
+        flows.append(Flow(number, name, sender=sender, facts=_facts(here, there, connection)))
     names = list(dict.fromkeys(flow.scheme for flow in flows))
     return MeasuredRun(
         "+".join(names),
@@ -200,6 +201,14 @@ def _states(number: int, time_ns: Times, connection: _Connection, acked: Floats,
         delivery_rate_bps=column(lambda row: row.delivery_rate),
         retransmitted_bytes=again,
     )
+
+
+def _facts(here: str, there: str, connection: _Connection) -> Facts:
+    facts: Facts = {"local": here, "peer": there}
+    sizes = connection.column(lambda row: row.mss)
+    if np.isfinite(sizes).any():
+        facts["mss"] = int(np.nanmedian(sizes))
+    return facts
 
 
 def _moment(seconds: float) -> str | None:
