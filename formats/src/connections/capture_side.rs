@@ -160,8 +160,16 @@ fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 
     let mut outstanding: VecDeque<(i64, i64)> = VecDeque::new();
     let (mut frames, mut many) = (0_u64, 0_u64);
     let mut top = i64::MIN;
+    // Packets that our exports add for analysers, such as handshakes, have no number, and no real times.
+    let numbered = connection
+        .packets
+        .iter()
+        .any(|&place| view.packets[place as usize].uid > 0);
     for &place in &connection.packets {
         let packet = &view.packets[place as usize];
+        if numbered && packet.uid == 0 {
+            continue;
+        }
         let time = packet.time_ns;
         let own = connection.sender(packet);
         let other = 1 - own;

@@ -114,9 +114,9 @@ def identify(
     and a flow of CUBIC. Only packets are measured, so a card can be made of any program. A feature
     that can't be measured is listed with the reason.
 
-    A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of QUIC as
-    far as it is not encrypted; qlogs of senders; logs of ss -tin. The card says where it was taken and which
-    connection it shows.
+    A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of QUIC
+    as far as it is not encrypted; qlogs of senders; logs of ss -tin. The card says where it was taken and
+    which connection it shows.
 
     --against compares card with card. A line differs if chance and the resolution of the method do not
     explain it; for equal senders any difference is claimed in at most 5 % of comparisons. Fewer than four

@@ -9,7 +9,7 @@ and thus QUIC, shows sizes and times alone. Captures of both ends show all. The 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 LEAST_PACKETS = 100
 #: Times of sending that are less exact than this do not show gaps between packets.
 EXACT_NS = 50_000
+#: A run of more round trips was within a host, or is too long to be measured in rounds.
+MOST_ROUNDS = 500_000
 #: A round trip needs this many ticks of time stamps.
 LEAST_TICKS = 10
 _TCP = 6
@@ -116,7 +118,7 @@ def read_capture(files: Sequence[Path], flow: int | None = None) -> Trace:
             continue
         for pair in match_ends(chosen.capture, other, [chosen.place], most=1):
             if pair.packets is not None:
-                return _at_both(chosen, other, pair, pair.packets)
+                return _limit(_at_both(chosen, other, pair, pair.packets))
             unmatched = (other, pair)
     notes: tuple[str, ...] = ()
     if unmatched is not None:
@@ -124,7 +126,7 @@ def read_capture(files: Sequence[Path], flow: int | None = None) -> Trace:
     elif len(files) > 1:
         names = " and ".join(str(file) for file in files)
         raise DataError(f"{names}: do not show the same connection; identify each of them alone")
-    return _at_one(chosen, notes)
+    return _limit(_at_one(chosen, notes))
 
 
 def show_same(first: Path, second: Path) -> bool:
@@ -132,6 +134,14 @@ def show_same(first: Path, second: Path) -> bool:
     chosen = _choose(pcapng.read_captures(first), None)
     others = pcapng.read_captures(second)
     return any(match_ends(chosen.capture, other, [chosen.place], most=1) for other in others)
+
+
+def _limit(trace: Trace) -> Trace:
+    """A trace without lines of rounds if it has too many of these."""
+    if WINDOW in trace.missing or trace.duration_s <= MOST_ROUNDS * trace.min_rtt_s:
+        return trace
+    why = f"round trips of {1e6 * trace.min_rtt_s:.3g} us are too short for a run of {trace.duration_s:.3g} s"
+    return replace(trace, missing={**trace.missing, **dict.fromkeys((SENDING, WINDOW), why)})
 
 
 def _choose(captures: Sequence[Capture], flow: int | None) -> _Place:
@@ -203,6 +213,7 @@ _WHERE = {
 def _at_sender(place: _Place, fates: Fates, about: list[str]) -> Trace:
     zero = place.capture.connections[place.place].first_ns
     order = np.argsort(fates.sent_ns, kind="stable")
+    order = order[find_data(fates.size_bytes[order])]
     sent, acked = _seconds(fates.sent_ns[order], zero), _seconds(fates.known_ns[order], zero)
     _check(place, len(sent))
     if not np.isfinite(acked).any():
@@ -233,14 +244,15 @@ def _at_sender(place: _Place, fates: Fates, about: list[str]) -> Trace:
 
 def _at_receiver(place: _Place, fates: Fates, about: list[str]) -> Trace:
     zero = place.capture.connections[place.place].first_ns
-    arrived = _seconds(fates.known_ns, zero)
+    data = find_data(fates.size_bytes)
+    arrived = _seconds(fates.known_ns[data], zero)
     answered = np.sort(_seconds(fates.answers_ns, zero))
     _check(place, int(np.isfinite(arrived).sum()))
     about.append(
         "losses are holes in the stream that were filled later; of repetitions, and at the end of a burst,"
         " they are not seen"
     )
-    sent = _seconds(fates.sent_ns, zero)
+    sent = _seconds(fates.sent_ns[data], zero)
     missing: dict[str, str] = {}
     half = 0.0
     if fates.tick_ns is None or fates.to_sender_ns is None:
@@ -250,7 +262,11 @@ def _at_receiver(place: _Place, fates: Fates, about: list[str]) -> Trace:
     else:
         half = fates.to_sender_ns / _S / 2
         ticks = f"{fates.tick_ns / 1e6:g} ms, the tick of the sender's time stamps"
-        about.append(f"times of sending are known to {ticks}")
+        per_tick = len(sent) * fates.tick_ns / _S / (_last(arrived) - float(np.nanmin(arrived)))
+        about.append(
+            f"times of sending are known to {ticks}, and windows to {max(0.5, per_tick):.1f} packets:"
+            " laws of growth that differ by less are not told apart"
+        )
         if fates.tick_ns > EXACT_NS:
             missing[GAPS] = f"at the receiver, times of sending are known to {ticks}"
         if fates.to_sender_ns < LEAST_TICKS * fates.tick_ns:
@@ -262,7 +278,7 @@ def _at_receiver(place: _Place, fates: Fates, about: list[str]) -> Trace:
         settings=None,
         duration_s=_last(sent, arrived, answered),
         sent_s=sent,
-        size_bytes=fates.size_bytes.astype(np.float64),
+        size_bytes=fates.size_bytes[data].astype(np.float64),
         arrived_s=arrived,
         lost=lost,
         resolved_s=resolve(arrived, lost, answered, answered + half),
