@@ -6,7 +6,7 @@
 //! packet took half of the minimum round-trip time. Packets that were lost after all others of a burst leave no hole,
 //! and losses of repetitions leave none of their own: these are not known.
 
-use super::fates::{Fates, Stream};
+use super::fate_columns::{Fates, Stream};
 use super::one_end::reordering;
 use super::pairs::pieces;
 use super::ranges::Ranges;

@@ -5,7 +5,7 @@
 //! the latest one that is at least as old as four fifths of the minimum round-trip time. The others are lost, unless a
 //! duplicate selective acknowledgement (RFC 2883) says later that another one arrived as well.
 
-use super::fates::{Fates, Stream};
+use super::fate_columns::{Fates, Stream};
 use super::pairs::pieces;
 use super::ranges::Ranges;
 use super::stream::{Frame, Unwrapped};

@@ -3,7 +3,7 @@
 //! Later fragments have no ports: they take those of the first fragment of their packet, which may follow them.
 
 use super::RAW;
-use super::ip::Ip;
+use super::ip::{Ip, Sack};
 use super::link::{Link, Way};
 use super::unread::Unread;
 use std::collections::BTreeMap;
@@ -12,9 +12,6 @@ use std::collections::BTreeMap;
 const MAX_FRAME: u32 = 1 << 20;
 /// Maximum number of fragmented packets whose ports are remembered.
 const MAX_FRAGMENTED: usize = 1 << 16;
-
-/// The selective acknowledgements of one packet (RFC 2018): up to four ranges `[begin, end)`; empty ranges mean nothing.
-pub type Sack = [[u32; 2]; 4];
 
 /// One TCP or UDP packet, or one fragment of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

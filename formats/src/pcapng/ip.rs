@@ -1,7 +1,6 @@
 //! Headers of IPv4, IPv6, TCP and UDP, as capturing programs see them: complete, truncated, or larger than any packet
 //! because the network adapter segments (TSO, GSO) or merges (GRO, LRO).
 
-use super::frames::Sack;
 use super::unread::Unread;
 
 pub(super) const TCP: u8 = 6;
@@ -14,6 +13,9 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 /// Bytes of a UDP payload that identify datagrams, in two parts: if few bytes were captured, the first part counts.
 const PREFIX: [usize; 2] = [16, 40];
+
+/// The selective acknowledgements of one packet (RFC 2018): up to four ranges `[begin, end)`; empty ranges mean nothing.
+pub type Sack = [[u32; 2]; 4];
 
 /// Position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

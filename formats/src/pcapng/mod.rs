@@ -17,8 +17,9 @@ mod tests;
 mod unread;
 mod write;
 
-pub use frames::{Capture, Packet, Sack};
+pub use frames::{Capture, Packet};
 pub(crate) use headers::{client_port, server_port};
+pub use ip::Sack;
 pub use link::Way;
 pub use read::read;
 pub use unread::Unread;

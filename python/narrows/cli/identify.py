@@ -76,7 +76,7 @@ def identify(
             "--flow",
             metavar="NUMBER",
             min=1,
-            help="Of a log, the connection with this number. [default: the one that sent most]",
+            help="Measure the connection of a log that has this number. [default: the one that sent most]",
         ),
     ] = None,
     runs: Annotated[
@@ -114,8 +114,8 @@ def identify(
     and a flow of CUBIC. Only packets are measured, so a card can be made of any program. A feature
     that can't be measured is listed with the reason.
 
-    A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of QUIC
-    as far as it is not encrypted; qlogs of senders; logs of ss -tin. The card says where it was taken and
+    A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of the
+    sizes and times of QUIC; qlogs of senders; logs of ss -tin. The card says where it was taken and
     which connection it shows.
 
     --against compares card with card. A line differs if chance and the resolution of the method do not

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +82,16 @@ class Fates:
     #: At the sender, when their data were sent again.
     repeated_ns: Times
     answers_ns: Times
+
+
+@dataclass(frozen=True, eq=False)
+class _Packets:
+    """The packets of one direction in both captures, as columns."""
+
+    size_bytes: NDArray[np.uint32]
+    sent_ns: Times
+    #: The smallest number for a packet that did not arrive.
+    arrived_ns: Times
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,7 @@ def _at_one(place: _Place, notes: tuple[str, ...]) -> Trace:
     fates = place.fates()
     connection = place.capture.connections[place.place]
     about = [f"{_WHERE[fates.side]}: {place.name(fates.data_from)}", *notes]
-    about += [reason["text"] for reason in place.capture.reasons]
+    about += map(itemgetter("text"), place.capture.reasons)
     if fates.unclear:
         about.append(f"{fates.unclear} packets that arrived are not in the capture, and do not count")
     if fates.large_frames:
@@ -334,12 +345,12 @@ def _at_both(chosen: _Place, other: Capture, pair: Pair, packets: MatchedPackets
     partner = _Place(other, pair.there)
     near, far = (chosen, partner) if pair.near == 0 else (partner, chosen)
     zero = near.capture.connections[near.place].first_ns
-    data, back = packets.data, packets.back
-    rows = np.argsort(data["sent_ns"], kind="stable")
-    rows = rows[find_data(data["size_bytes"][rows])]
+    data, back = _Packets(**packets.data), _Packets(**packets.back)
+    rows = np.argsort(data.sent_ns, kind="stable")
+    rows = rows[find_data(data.size_bytes[rows])]
     _check(near, len(rows))
-    sent, arrived = _seconds(data["sent_ns"][rows], zero), _seconds(data["arrived_ns"][rows], zero)
-    answered, returned = _seconds(back["sent_ns"], zero), _seconds(back["arrived_ns"], zero)
+    sent, arrived = _seconds(data.sent_ns[rows], zero), _seconds(data.arrived_ns[rows], zero)
+    answered, returned = _seconds(back.sent_ns, zero), _seconds(back.arrived_ns, zero)
     payload = near.capture.connections[near.place].payload
     about = [f"taken at both ends: {near.name(int(payload[1] > payload[0]))}"]
     if np.isfinite(arrived).any() and np.isfinite(returned).any():
@@ -357,7 +368,7 @@ def _at_both(chosen: _Place, other: Capture, pair: Pair, packets: MatchedPackets
         settings=None,
         duration_s=_last(sent, arrived, returned),
         sent_s=sent,
-        size_bytes=data["size_bytes"][rows].astype(np.float64),
+        size_bytes=data.size_bytes[rows].astype(np.float64),
         arrived_s=arrived,
         lost=lost,
         resolved_s=resolve(arrived, lost, answered[came], returned[came]),

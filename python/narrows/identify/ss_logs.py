@@ -7,13 +7,16 @@ are measured only if each round trip has several snapshots.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrows.errors import DataError
 from narrows.formats.imports import ss
-from narrows.formats.runs import Columns, MeasuredRun, Progress
+from narrows.formats.runs import MeasuredRun, Progress, Times
 from narrows.identify.trace import ANSWERS, DELAYS, GAPS, SENDING, WINDOW, Bools, Floats, Trace
 
 #: Snapshots that the usual round trip needs.
@@ -25,6 +28,31 @@ FEWEST_SNAPSHOTS = 20
 _S = 1e9
 #: Bytes of a packet of Ethernet, if the log has no size.
 _USUAL_BYTES = 1448.0
+
+
+@dataclass(frozen=True, eq=False)
+class _States:
+    """Columns of states of all connections."""
+
+    flow: NDArray[np.uint16]
+    time_ns: Times
+    inflight_bytes: Floats
+    retransmitted_bytes: Floats
+    srtt_ns: Floats
+
+    def of_flow(self, number: int) -> _States:
+        """The states of one connection."""
+        mine = self.flow == number
+        return _States(*(getattr(self, each.name)[mine] for each in fields(self)))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Both ends of a connection, and the size of its segments."""
+
+    local: str
+    peer: str
+    mss: int = 0
 
 
 def read_ss(file: Path, flow: int | None = None) -> Trace:
@@ -46,9 +74,10 @@ def _trace(file: Path, run: MeasuredRun, index: int) -> Trace:
     progress, number = run.progress[index], run.flows[index].number
     if run.states is None:
         raise DataError(f"{file}: has no states of the connection")
-    states = {name: column[run.states["flow"] == number] for name, column in run.states.items()}
-    size = run.flows[index].facts.get("mss")
-    packet = float(size) if isinstance(size, int) and size > 0 else _USUAL_BYTES
+    whole = _States(**{each.name: run.states[each.name] for each in fields(_States)})
+    states = whole.of_flow(number)
+    facts = _Facts(**run.flows[index].facts)  # type: ignore[arg-type]
+    packet = float(facts.mss or _USUAL_BYTES)
     times = progress.time_ns / _S
     if len(times) < FEWEST_SNAPSHOTS:
         raise DataError(f"{file}: has {len(times)} snapshots; at least {FEWEST_SNAPSHOTS} are needed")
@@ -77,13 +106,12 @@ def _trace(file: Path, run: MeasuredRun, index: int) -> Trace:
         missing |= dict.fromkeys((SENDING, WINDOW), why)
     if not np.isfinite(delay).any():
         missing[DELAYS] = "the log has no round-trip times"
-    facts = run.flows[index].facts
     about = [
         f"taken at the sender: connection {index + 1} of {len(run.flows)} in {file.name},"
-        f" {facts.get('local')} > {facts.get('peer')}",
+        f" {facts.local} > {facts.peer}",
         "a log of ss has counters: its packets are spread evenly between snapshots, delays are smoothed round"
         " trips less the smallest, and packets that were sent again count as lost",
-        *(reason["text"] for reason in run.reasons),
+        *map(itemgetter("text"), run.reasons),
     ]
     return Trace(
         cell=file.name,
@@ -102,21 +130,21 @@ def _trace(file: Path, run: MeasuredRun, index: int) -> Trace:
     )
 
 
-def _counters(progress: Progress, states: Columns, times: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _counters(progress: Progress, states: _States, times: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """At each snapshot: bytes sent, bytes no longer in flight, bytes sent again, round-trip times."""
-    moments = states["time_ns"] / _S
+    moments = states.time_ns / _S
 
-    def at(name: str) -> Floats:
-        known = np.isfinite(states[name])
+    def at(values: Floats) -> Floats:
+        known = np.isfinite(values)
         if not known.any():
             return np.full(len(times), np.nan)
-        return np.asarray(np.interp(times, moments[known], states[name][known]))
+        return np.asarray(np.interp(times, moments[known], values[known]))
 
-    flight = np.nan_to_num(at("inflight_bytes"))
+    flight = np.nan_to_num(at(states.inflight_bytes))
     # A connection that is older than the log has packets in flight at its beginning.
     sent = progress.sent_bytes + flight[0]
     resolved = np.maximum.accumulate(np.clip(sent - flight, 0, sent))
-    return sent, resolved, np.nan_to_num(at("retransmitted_bytes")), at("srtt_ns") / _S
+    return sent, resolved, np.nan_to_num(at(states.retransmitted_bytes)), at(states.srtt_ns) / _S
 
 
 def _when(ends: Floats, counter: Floats, times: Floats) -> Floats:

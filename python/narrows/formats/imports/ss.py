@@ -204,11 +204,9 @@ def _states(number: int, time_ns: Times, connection: _Connection, acked: Floats,
 
 
 def _facts(here: str, there: str, connection: _Connection) -> Facts:
-    facts: Facts = {"local": here, "peer": there}
     sizes = connection.column(lambda row: row.mss)
-    if np.isfinite(sizes).any():
-        facts["mss"] = int(np.nanmedian(sizes))
-    return facts
+    known: Facts = {"mss": int(np.nanmedian(sizes))} if np.isfinite(sizes).any() else {}
+    return {"local": here, "peer": there, **known}
 
 
 def _moment(seconds: float) -> str | None:
