@@ -29,6 +29,7 @@ from narrows.identify.trace import (
     LOSSES,
     SENDING,
     WINDOW,
+    Bools,
     Floats,
     Trace,
     find_data,
@@ -237,6 +238,10 @@ def _at_sender(place: _Place, fates: Fates, about: list[str]) -> Trace:
     # A sender that sends again has noticed the loss, even if acknowledgements are not selective.
     repeated = _seconds(fates.repeated_ns[order], zero)
     resolved = np.where(lost, np.fmin(resolved, repeated), resolved)
+    missing: dict[str, str] = {}
+    if lost.any() and not _is_selective(acked, repeated, lost, fates.again[order]):
+        why = "acknowledgements are not selective, so packets behind a loss are known only after its repair"
+        missing = dict.fromkeys((DELAYS, WINDOW), why)
     return Trace(
         cell=place.capture.file.name,
         settings=None,
@@ -249,8 +254,18 @@ def _at_sender(place: _Place, fates: Fates, about: list[str]) -> Trace:
         answered_s=returned - half,
         others_s=np.empty(0),
         others_bytes=np.empty(0),
+        missing=missing,
         about=tuple(about),
     )
+
+
+def _is_selective(acked: Floats, repeated: Floats, lost: Bools, again: Bools) -> bool:
+    """True if a packet behind a lost one was acknowledged before that was sent again."""
+    first = np.flatnonzero(np.isfinite(acked) & ~again)
+    missing = np.flatnonzero(lost & np.isfinite(repeated))
+    place = np.searchsorted(first, missing)
+    missing, place = missing[place < len(first)], place[place < len(first)]
+    return bool((acked[first[place]] < repeated[missing]).any())
 
 
 def _at_receiver(place: _Place, fates: Fates, about: list[str]) -> Trace:
