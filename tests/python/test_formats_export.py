@@ -1,7 +1,7 @@
 """Campaigns as files of other tools, read by these tools if they are installed.
 
-The oracles: tshark's count of retransmissions, the rules of flent's loader, and the members that qlog's
-schema requires.
+The oracles: tshark's count of retransmissions, flent itself and the rules of its loader, and the members that
+qlog's schema requires.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 from campaign_kit import edited
 from narrows import _native
 from narrows.campaign import results
+from narrows.campaign.series import read_throughput
 from narrows.cli.all_commands import app
 from narrows.errors import DataError, UsageError
 
@@ -226,6 +227,24 @@ def test_flent_would_load_its_file(campaign: Path, tmp_path: Path) -> None:
         assert mean == pytest.approx((metrics["throughput_bps"] or 0.0) / 1e6, rel=0.03)
         pings = [value for value in series["Ping (ms) ICMP"] if value is not None]
         assert min(pings) >= 30 and max(pings) < 100
+
+
+@pytest.mark.skipif(shutil.which("flent") is None, reason="flent is not installed")
+def test_flent_reads_the_numbers_of_the_record(campaign: Path, tmp_path: Path) -> None:
+    for cell in exported(campaign, "flent", tmp_path / "out")["cells"]:
+        file = tmp_path / "out" / cell["files"][0]
+        for options in (("-f", "csv", "-o", "read.csv"), ("-p", "totals", "-o", "totals.png")):
+            command = ["flent", "-i", str(file), *options]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+        assert (tmp_path / "totals.png").read_bytes().startswith(b"\x89PNG")
+        with (tmp_path / "read.csv").open(newline="") as table:
+            rows = list(csv.DictReader(table))
+        series = read_throughput(campaign / "cells" / cell["cell"], 200_000_000)
+        assert [float(row["tcp_nup"]) for row in rows] == pytest.approx(series.time_s.tolist())
+        for number, flow in series.flows.items():
+            shown = [float(row[f"TCP upload::{number}"]) for row in rows]
+            assert shown == pytest.approx((flow.arrived_bps / 1e6).tolist())
 
 
 def test_the_same_records_give_the_same_bytes(campaign: Path, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from narrows import _native
+from narrows.cli.all_commands import app
+from narrows.errors import NarrowsError
 from narrows.scenario import load
 from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell, Scenario, cells_of
@@ -67,6 +70,11 @@ def test_there_are_scenarios_of_the_field() -> None:
 @pytest.mark.parametrize("name", ["tcp_nup", "tcp-nup", "flent/tcp_nup", "flent/tcp-nup.yaml"])
 def test_hyphens_of_names_may_be_written_as_underscores(name: str) -> None:
     assert find(name).name == "tcp-nup.yaml"
+
+
+def test_a_host_implies_a_run_between_hosts() -> None:
+    result = CliRunner().invoke(app, ["run", "flent/rrul", "--host", "me@nowhere.invalid", "--dry-run"])
+    assert isinstance(result.exception, NarrowsError) and "ssh to me@nowhere.invalid" in str(result.exception)
 
 
 @pytest.mark.parametrize("one", list_scenarios(), ids=lambda one: f"{one.family}/{one.name}")

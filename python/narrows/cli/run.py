@@ -57,7 +57,10 @@ def run(
     where: quick.Where = None,
     host: Annotated[
         str | None,
-        option(metavar="USER@HOST", help="The other host of runs over a real path, as ssh takes it."),
+        option(
+            metavar="USER@HOST",
+            help="Run against this host over a real path (as ssh takes it); implies --where hosts.",
+        ),
     ] = None,
     schemes: quick.Schemes = None,
     flows: quick.Flows = None,
@@ -143,6 +146,12 @@ def run(
         _run_lone_cell(Path(scenario), output)
         return
     read_metrics(metrics)
+    if (
+        host is not None
+        and where is None
+        and not any(change.startswith("where=") for change in changes or [])
+    ):
+        where = "hosts"  # Otherwise a run against a server would be simulated without a word.
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
     try:
