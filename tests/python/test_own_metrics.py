@@ -236,7 +236,7 @@ def test_reports_have_them_in_their_tables(folder: Path, file: Path) -> None:
 
     results.write(CampaignFolder.read(folder), results.read(folder))
     campaign = data.load(folder)
-    heads = [cell.text for cell in report_table(campaign).head]
+    heads = [column.head for column in report_table(campaign).columns]
     assert heads[-3:] == ["packets per flow", "share", "broken"]
     rows = {row[0].text: row for row in run_statistics(campaign, campaign.runs[0]).rows}
     assert float(rows["packets per flow"][-1].text) > 100

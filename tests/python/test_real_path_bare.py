@@ -62,7 +62,7 @@ def test_ends_of_flows_are_measured_without_a_tunnel(
         assert 0 < run["clock"]["error_ns"] < 100_000_000
     told = document.compose(load(out), {})
     assert "goodput" in told.answer[0] or "No run is valid" in told.answer[0]
-    assert [cell.text for cell in told.results.table.head][-3:] == [
+    assert [column.head for column in told.results.table.columns][-3:] == [
         "goodput",
         "95th percentile round-trip time",
         "retransmitted",

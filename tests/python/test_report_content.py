@@ -18,11 +18,11 @@ from campaign_kit import edited
 from narrows import _native, report
 from narrows.analysis import attempts
 from narrows.analysis.checks import count_in_words
+from narrows.blocks.model import Cell
 from narrows.documents.campaign import CellEntry, Failure
 from narrows.documents.data import from_data
 from narrows.documents.run import Check
 from narrows.report import document, tables
-from narrows.report.cells import Cell
 from narrows.report.content import Report
 from narrows.report.data import load
 from narrows.report.packed import unpack

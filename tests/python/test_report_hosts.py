@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from narrows.cli.all_commands import app
 from narrows.documents import resolved
 from narrows.report import document, style
-from narrows.report.cells import Cell
 from narrows.report.content import Report
 from narrows.report.data import load
 from narrows.report.figures.summary import _shared_parameters, _without
@@ -94,14 +93,12 @@ def doc(folder: Path) -> Report:
 def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: Report) -> None:
     table = doc.results.table
     notes = {note.mark: note.text for note in table.notes}
-    columns = [cell.text for cell in table.head]
+    columns = [column.head for column in table.columns]
     delay, queueing = (columns.index(name) for name in columns if "delay" in name)
     marked: dict[str, list[list[str]]] = {}
     scheme = ""
-    for row in table.rows:
-        if len(row) == len(columns):
-            scheme = row[0].text
-        found = [Cell("")] * (len(columns) - len(row)) + row  # Later rows of a scheme lack its name.
+    for found in table.squared():
+        scheme = found[0].text or scheme  # Later rows of a scheme lack its name.
         marked.setdefault(scheme, []).append([notes[mark] for mark in found[delay].marks])
         assert not found[queueing].marks and found[queueing].text != "N/A"
     assert all("± 10.2 ms" in " ".join(texts) for texts in marked["cubic"])

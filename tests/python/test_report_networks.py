@@ -76,7 +76,7 @@ def test_background_is_shown_and_counts_nowhere(campaign: Campaign) -> None:
     series = run.throughput.flows
     wanted = (series[5].arrived_bps + series[6].arrived_bps) / 1e6
     assert columns["background_delivered_mbps"] == pytest.approx(wanted)
-    head = [cell.text for cell in tables.run_statistics(campaign, run).head]
+    head = [column.head for column in tables.run_statistics(campaign, run).columns]
     assert "flow 5 (background)" in head
 
 

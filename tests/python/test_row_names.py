@@ -51,8 +51,8 @@ def test_a_terminal_of_80_columns_shows_18_rows_in_one_line_each(eighteen: Path)
 def test_reports_have_the_same_columns(eighteen: Path) -> None:
     whole = document.compose(load(eighteen), {})
     for table in (whole.results.table, whole.verdicts.table):
-        assert [one.text for one in table.head][:3] == ["scheme", "droptail", "delay"]
-        assert all(len(row) == len(table.head) for row in table.rows)
+        assert [column.head for column in table.columns][:3] == ["scheme", "droptail", "delay"]
+        assert all(len(row) == len(table.columns) for row in table.rows)
         assert not any("(droptail" in one.text for row in table.rows for one in row)
         # The colour of a row is looked up by its label.
         assert table.rows[0][0].key.startswith("cubic (droptail 0.5 bdp")
@@ -86,7 +86,7 @@ def test_campaigns_without_a_matrix_have_no_such_columns(tmp_path: Path) -> None
     text = on_terminal("show", folder, columns=80)
     assert "All rows" not in text
     table = document.compose(load(folder), {}).results.table
-    assert [one.text for one in table.head][:2] == ["scheme", "flow"]
+    assert [column.head for column in table.columns][:2] == ["scheme", "flow"]
 
 
 def test_a_name_in_one_line_leaves_out_what_all_rows_share(eighteen: Path) -> None:

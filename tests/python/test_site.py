@@ -321,7 +321,7 @@ def test_ranks_are_those_that_the_runs_leave_open(tmp_path: Path) -> None:
     listed = from_data(json.loads((target / "site.json").read_text()), Site).campaigns
     tables = {one.metric.name: one.table for one in ranks.tables(listed)}
     table = tables["throughput_bps"]
-    assert [cell.text for cell in table.head] == [
+    assert [column.head for column in table.columns] == [
         "experiment",
         "plane",
         "runs",

@@ -121,7 +121,7 @@ def _facts(block: Facts) -> Markup:
 def render_table(table: Table, colours: Colours = _NO_COLOURS) -> Markup:
     """A table that scrolls sideways where it is too wide."""
     caption = Markup('<caption class="hidden">{}</caption>\n').format(table.label) if table.label else ""
-    heads = Markup("").join(map(_head, table.columns))
+    heads = Markup("").join(map(render_head, table.columns))
     rows = Markup("\n").join(_row(table, row, colours) for row in table.rows)
     notes = Markup("").join(
         Markup("<li>{}{}</li>").format(
@@ -142,7 +142,8 @@ def render_table(table: Table, colours: Colours = _NO_COLOURS) -> Markup:
     )
 
 
-def _head(column: Column) -> Markup:
+def render_head(column: Column) -> Markup:
+    """The head of a column with its element."""
     title = column.title or Markup('<span class="hidden">outcome</span>')
     return Markup('<th scope="col"{}>{}{}</th>').format(_class(_side(column)), title, _small(column.unit))
 

@@ -1,61 +1,13 @@
-"""Cells and notes of tables, and the cells that identify a row. A cell without a value says `N/A` and refers
-to a note with the reason.
+"""The notes of tables, and the cells that identify a row. A cell without a value says `N/A` and refers to a
+note with the reason.
 """
 
 from __future__ import annotations
 
-from msgspec import field
-
 from narrows.analysis.row_names import RowNames
-from narrows.documents.data import Part
+from narrows.blocks.model import Cell, Column, Note
 from narrows.report.data import Campaign
 from narrows.schemes.status import Status
-
-
-class Link(Part, frozen=True):
-    """A word of a cell that leads to a run, unless `to` is empty."""
-
-    text: str
-    to: str
-
-
-class Cell(Part, frozen=True):
-    """A cell of a table."""
-
-    text: str
-    #: `right` for numbers.
-    align: str = ""
-    #: A remark below the text.
-    small: str | None = None
-    #: Marks of notes.
-    marks: list[str] = field(default_factory=list)
-    #: The kind of content, which determines its style: `scheme`, `absent`, `total`, `outcome-ok` ....
-    kind: str = ""
-    #: The number of rows that it spans.
-    span: int = 1
-    links: list[Link] = field(default_factory=list)
-    #: The label of the row, which determines its colour on pages.
-    key: str = ""
-    #: The verification of a scheme: its word and its sign.
-    status: str = ""
-    status_mark: str = ""
-    #: The page that it links to.
-    to: str = ""
-
-
-class Note(Part, frozen=True):
-    """A note below a table."""
-
-    mark: str
-    text: str
-
-
-class Table(Part, frozen=True, omit_defaults=False):
-    """A table with the same layout on pages and on paper."""
-
-    head: list[Cell]
-    rows: list[list[Cell]]
-    notes: list[Note] = field(default_factory=list)
 
 
 class Notes:
@@ -85,9 +37,9 @@ def row_names(campaign: Campaign) -> RowNames:
     return RowNames(campaign.rows, dict.fromkeys([*campaign.schemes, *skipped]))
 
 
-def name_heads(names: RowNames) -> list[Cell]:
+def name_heads(names: RowNames) -> list[Column]:
     """The heads of the columns that identify a row: the scheme, and the matrix values that differ."""
-    return [Cell("scheme"), *map(Cell, names.heads)]
+    return [Column("scheme", "left", names=True), *(Column(head, "left") for head in names.heads)]
 
 
 def name_cells(names: RowNames, label: str, span: int = 1, status: Status | None = None) -> list[Cell]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from msgspec import field
 
+from narrows.blocks.model import Table
 from narrows.comparison.leaders import Leaders
 from narrows.documents.data import Part
-from narrows.report.cells import Table
 
 #: A label and its value.
 Fact = tuple[str, str]

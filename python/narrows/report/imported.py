@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from narrows.blocks.model import Cell, Column, Table
 from narrows.pantheon.summary import Line, summarise
-from narrows.report.cells import Cell, Notes, Table
+from narrows.report.cells import Notes
 from narrows.report.content import Machine
 from narrows.report.data import Campaign
 from narrows.report.tables import MORE
@@ -24,13 +25,13 @@ def pantheon(campaign: Campaign) -> Table | None:
         reasons = [f"{scheme}, run {number}: {own.refused}" for number, own in kept.items() if own.refused]
         for index, line in enumerate(lines):
             first = [Cell(scheme, kind="scheme", span=len(lines))] if index == 0 else []
-            marks = [notes.mark(reason) for reason in reasons]
+            marks = tuple(notes.mark(reason) for reason in reasons)
             rows.append(
                 [
                     *first,
                     Cell(line.flow, kind="total" if line.flow == "all" else ""),
-                    Cell(f"{line.runs} of {len(runs)}", align="right", marks=marks),
-                    *(Cell(text, align="right") for text in _texts(line)),
+                    Cell(f"{line.runs} of {len(runs)}", marks=marks),
+                    *(Cell(text) for text in _texts(line)),
                     *_ours(campaign, scheme, line.flow),
                 ]
             )
@@ -44,9 +45,9 @@ def pantheon(campaign: Campaign) -> Table | None:
         ("95th percentile delay", "ms"),
         ("loss", "%"),
     )
-    head = [Cell("scheme"), Cell("flow"), Cell("runs", align="right")]
-    head += [Cell(title, small=unit, align="right") for title, unit in titles]
-    return Table(head, rows, notes.list_notes())
+    head = [Column("scheme", "left", names=True), Column("flow", "left"), Column("runs")]
+    head += [Column(title, unit=unit) for title, unit in titles]
+    return Table.new(head, rows, notes.list_notes())
 
 
 def _texts(line: Line) -> tuple[str, str, str]:
@@ -58,7 +59,7 @@ def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
     for name in MORE["pantheon"].metrics:
         value = campaign.median(scheme, flow, name)
         text = "N/A" if value is None else f"{value * campaign.quantity(name).show_scale:.2f}"
-        cells.append(Cell(text, align="right", kind="absent" if value is None else ""))
+        cells.append(Cell(text, kind="absent" if value is None else ""))
     return cells
 
 

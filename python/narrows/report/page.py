@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+from msgspec.structs import replace
+
 from narrows import policy
 from narrows.blocks import html
+from narrows.blocks.model import Cell, Column, Facts, Table
 from narrows.report import drawing, style, tables
 from narrows.report.content import Report, ReportFigure
 from narrows.report.data import Campaign, Run
@@ -47,9 +51,9 @@ def style_sheet() -> str:
     return f":root {{ {light} }}\n@media screen {{ {chosen} }}\n{uplot}\n{html.asset('page.css')}"
 
 
-def marks_of(campaign: Campaign) -> dict[str, dict[str, str]]:
+def marks_of(campaign: Campaign) -> dict[str, str]:
     """The colour of each scheme, for the tables of a page."""
-    return {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles_of(campaign).items()}
+    return {scheme: f"var(--c{style.color[1:]})" for scheme, style in styles_of(campaign).items()}
 
 
 def render_statistics(campaign: Campaign, run: Run) -> str:
@@ -57,13 +61,8 @@ def render_statistics(campaign: Campaign, run: Run) -> str:
     if not run.rows:
         return ""
     title = f"Statistics of {run.scheme}, run {run.number}"
-    return str(_parts().table(tables.run_statistics(campaign, run), title, "statistics"))
-
-
-@lru_cache(maxsize=1)
-def _parts() -> Any:
-    """The macros that the page and its fragments share."""
-    return environment().get_template("parts.html.j2").module
+    table = replace(tables.run_statistics(campaign, run), label=title, style="statistics")
+    return str(html.render_table(table))
 
 
 @lru_cache(maxsize=4)
@@ -71,19 +70,32 @@ def environment(own: Callable[[str], str | None] | None = None) -> Any:
     """The templates of this package, preceded by those in `own`, by name. They are cached, because compiling
     a template takes longer than filling it in.
     """
-    from jinja2 import Environment, FunctionLoader
+    from jinja2 import Environment, FunctionLoader, pass_context
+    from jinja2.runtime import Context
 
-    return Environment(
+    @pass_context
+    def show_table(context: Context, table: Table, label: str, style: str = "") -> Markup:
+        return html.render_table(replace(table, label=label, style=style), context.resolve("marks"))
+
+    @pass_context
+    def show_cell(context: Context, cell: Cell, column: Column) -> Markup:
+        return html.render_cell(cell, column, context.resolve("marks"))
+
+    def show_facts(rows: Sequence[Sequence[object]]) -> Markup:
+        return html.render([Facts.new([str(name), str(value)] for name, value in rows)])
+
+    made = Environment(
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         loader=FunctionLoader(lambda name: (own and own(name)) or asset("templates", name)),
     )
+    made.globals |= {"table": show_table, "cell": show_cell, "head": html.render_head, "facts": show_facts}
+    return made
 
 
 def render_page(content: Report, drawn: Drawn, work: Path, campaign: Campaign) -> str:
     """The page as text; figures are taken from the folder in which they were just drawn."""
-    from markupsafe import Markup
 
     def picture(figure: ReportFigure, prefix: str) -> Markup:
         path = work / f"{figure.file}.svg"

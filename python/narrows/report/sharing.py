@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from narrows.blocks.model import Cell, Column, Table
 from narrows.documents.results import Metric, Statistics
 from narrows.report import units
-from narrows.report.cells import Cell, Table, name_cells, name_heads, row_names
+from narrows.report.cells import name_cells, name_heads, row_names
 from narrows.report.data import Campaign
 from narrows.report.tables import MORE
 from narrows.text import plural
@@ -40,21 +41,21 @@ def _table(
     if not lines or not metrics:
         return None
     called = row_names(campaign)
-    head = [*name_heads(called), *(Cell(title) for title in titles)]
+    head = [*name_heads(called), *(Column(title, "left") for title in titles)]
     for metric in metrics:
-        head.append(Cell(metric.label, small=metric.show_unit, align="right"))
+        head.append(Column(metric.label, unit=metric.show_unit))
     rows = []
     for words, result in lines:
         row = [*name_cells(called, words[0]), *(Cell(word) for word in words[1:])]
         rows.append(row + [_value(result.get(metric.name), metric) for metric in metrics])
-    return Table(head, rows)
+    return Table.new(head, rows)
 
 
 def _value(entry: Statistics | None, metric: Metric) -> Cell:
     if entry is None:
-        return Cell("N/A", align="right", kind="absent")
+        return Cell("N/A", kind="absent")
     share = None if entry.of is None else f"{entry.happened} of {plural(entry.of, 'run')}"
     if entry.median is None:
-        return Cell("–", small=share, align="right", kind="absent")
+        return Cell("–", small=share, kind="absent")
     value = entry.median * metric.show_scale
-    return Cell(units.number(value, units.decimals_for([value])), small=share, align="right")
+    return Cell(units.number(value, units.decimals_for([value])), small=share)

@@ -7,13 +7,14 @@ from pathlib import Path
 from msgspec import field
 
 from narrows.analysis.metrics import ENDS
+from narrows.blocks.model import Cell, Column, Link, Note, Table
 from narrows.campaign import own_metrics
 from narrows.documents.data import Part, from_data
 from narrows.documents.resolved import TRAINED_BY_NARROWS
 from narrows.documents.results import Metric, Quantity, Statistics
 from narrows.files import read_packaged
 from narrows.report import prose, real_path, units, verification
-from narrows.report.cells import Cell, Link, Note, Notes, Table, name_cells, name_heads, row_names
+from narrows.report.cells import Notes, name_cells, name_heads, row_names
 from narrows.report.content import MetricDefinition
 from narrows.report.data import Campaign, Run
 from narrows.scenario import registry
@@ -65,9 +66,8 @@ def _unit(metric: Quantity) -> str:
     return metric.show_unit
 
 
-def _head(metric: Metric) -> Cell:
-    unit = _unit(metric)
-    return Cell(_FILE.heads.get(metric.name) or metric.label, small=unit, align="right")
+def _head(metric: Metric) -> Column:
+    return Column(_FILE.heads.get(metric.name) or metric.label, unit=_unit(metric))
 
 
 def _is_meant(metric: Metric, flow: str) -> bool:
@@ -79,12 +79,12 @@ def _is_meant(metric: Metric, flow: str) -> bool:
 
 
 def _dash() -> Cell:
-    return Cell("–", align="right", kind="absent")
+    return Cell("–", kind="absent")
 
 
 def _not_available(notes: Notes, reasons: list[str]) -> Cell:
     wanted = list(dict.fromkeys(r for r in reasons if r)) or ["the record does not say why"]
-    return Cell("N/A", align="right", kind="absent", marks=[notes.mark(r) for r in wanted])
+    return Cell("N/A", kind="absent", marks=tuple(notes.mark(r) for r in wanted))
 
 
 def _values(runs: list[Run], flow: str, name: str) -> list[float]:
@@ -124,10 +124,10 @@ def _spread(entry: Statistics, values: list[float], scale: float, places: int) -
     return None
 
 
-def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
+def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> tuple[str, ...]:
     """The mark of a number that the clocks of two hosts make uncertain."""
     why = real_path.doubt(runs, flow, metric)
-    return [notes.mark(why)] if why else []
+    return (notes.mark(why),) if why else ()
 
 
 def results(campaign: Campaign) -> Table:
@@ -138,7 +138,7 @@ def results(campaign: Campaign) -> Table:
     names += own_metrics.names(campaign.metrics)
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     called = row_names(campaign)
-    head = [*name_heads(called), Cell("flow"), Cell("runs", align="right"), *map(_head, metrics)]
+    head = [*name_heads(called), Column("flow", "left"), Column("runs"), *map(_head, metrics)]
     planned = []
     for scheme in campaign.schemes:
         runs = campaign.of_scheme(scheme)
@@ -166,11 +166,11 @@ def results(campaign: Campaign) -> Table:
             if index == 0:
                 row += name_cells(called, scheme, len(keys), verification.status_of(campaign, scheme))
             row.append(Cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
-            marks = []
+            marks: tuple[str, ...] = ()
             if valid < len(runs):
                 lost = [f"run {r.number} {r.outcome}" for r in runs if not r.valid]
-                marks = [notes.mark(f"{scheme}: {', '.join(lost)}, not in these numbers")]
-            row.append(Cell(f"{valid} of {len(runs)}", align="right", marks=marks))
+                marks = (notes.mark(f"{scheme}: {', '.join(lost)}, not in these numbers"),)
+            row.append(Cell(f"{valid} of {len(runs)}", marks=marks))
             for metric in metrics:
                 name, scale = metric.name, metric.show_scale
                 centre = centres.get((scheme, key, name))
@@ -183,16 +183,16 @@ def results(campaign: Campaign) -> Table:
                 entry = campaign.statistics(scheme, key)[name]
                 values = _values(runs, key, name)
                 known = entry.n or len(values)
-                marks = []
+                marks = ()
                 if known < valid:
                     why = "; ".join(dict.fromkeys(r for r in _reasons(runs, key, name) if r))
-                    marks = [notes.mark(f"over {plural(known, 'run')} only" + (f": {why}" if why else ""))]
+                    marks = (notes.mark(f"over {plural(known, 'run')} only" + (f": {why}" if why else "")),)
                 marks += _doubts(notes, [r for r in runs if r.valid], key, name)
                 text = units.number(centre * scale, places[name])
                 spread = _spread(entry, values, scale, places[name])
-                row.append(Cell(text, small=spread, align="right", marks=marks))
+                row.append(Cell(text, small=spread, marks=marks))
             rows.append(row)
-    return Table(head, rows, notes.list_notes())
+    return Table.new(head, rows, notes.list_notes())
 
 
 def results_words(campaign: Campaign) -> str:
@@ -251,7 +251,10 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     hidden = len(run.background) - MOST_BACKGROUND
     if hidden > 0:
         notes.mark(f"{plural(hidden, 'background flow')} more: see results.csv")
-    head = [Cell("metric"), Cell("unit"), *(Cell(labels.get(k, "all flows"), align="right") for k in keys)]
+    head = [
+        *(Column(title, "left") for title in ("metric", "unit")),
+        *(Column(labels.get(k, "all flows")) for k in keys),
+    ]
     rows = []
     without: dict[str, list[str]] = {}
     for metric in meaningful_metrics(campaign):
@@ -270,7 +273,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
         for key, value in zip(keys, values, strict=True):
             if value is not None:
                 marks = _doubts(notes, [run], key, name)
-                row.append(Cell(units.number(value, places), align="right", marks=marks))
+                row.append(Cell(units.number(value, places), marks=marks))
                 continue
             reason = _reason(run, key, name)
             if reason in _FILE.not_meant or (key in run.rows and not _is_meant(metric, key)):
@@ -279,7 +282,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 row.append(_not_available(notes, [reason]))
         rows.append(row)
     absent = [Note("", f"No {', '.join(names)}: {reason}") for reason, names in without.items()]
-    return Table(head, rows, [*notes.list_notes(), *absent])
+    return Table.new(head, rows, [*notes.list_notes(), *absent])
 
 
 def _reason(run: Run, key: str, name: str) -> str:
@@ -332,12 +335,12 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
                 spread = None
                 if len(values) > 1:
                     spread = f"{units.number(values[0], places)} to {units.number(values[-1], places)}"
-                row.append(Cell(units.number(middle, places), small=spread, align="right"))
+                row.append(Cell(units.number(middle, places), small=spread))
             rows.append(row)
     if not rows:
         return None
-    head = [*name_heads(called), *([Cell("flow")] if flows else []), *map(_head, metrics)]
-    return Table(head, rows, notes.list_notes())
+    head = [*name_heads(called), *([Column("flow", "left")] if flows else []), *map(_head, metrics)]
+    return Table.new(head, rows, notes.list_notes())
 
 
 def medians(campaign: Campaign, name: str) -> Table | None:
@@ -360,19 +363,20 @@ def expectations(campaign: Campaign) -> Table | None:
         rows.append(
             [
                 Cell(outcome.text),
-                Cell(text, align="right"),
+                Cell(text),
                 Cell(outcome.outcome, kind=kinds[outcome.outcome]),
                 Cell(outcome.reason or "", kind="quiet"),
             ]
         )
-    head = [Cell("expectation"), Cell("found", align="right"), Cell("outcome"), Cell("why")]
-    return Table(head, rows)
+    titles = ("expectation", "found", "outcome", "why")
+    head = [Column(title, "right" if title == "found" else "left") for title in titles]
+    return Table.new(head, rows)
 
 
 def verdicts(campaign: Campaign) -> Table:
     """Every cell with its outcome; runs of a scheme that share outcome and reasons share a row."""
     called = row_names(campaign)
-    head = [*name_heads(called), Cell("runs"), Cell("outcome"), Cell("why")]
+    head = [*name_heads(called), *(Column(title, "left") for title in ("runs", "outcome", "why"))]
     grouped: dict[tuple[str, str, str], list[Run]] = {}
     for run in sorted(campaign.runs, key=lambda r: (campaign.schemes.index(r.scheme), r.number)):
         nothing = (
@@ -382,7 +386,7 @@ def verdicts(campaign: Campaign) -> Table:
         grouped.setdefault((run.scheme, run.outcome, why), []).append(run)
     rows = []
     for (scheme, outcome, why), runs in grouped.items():
-        links = [Link(str(r.number), r.cell if r.record is not None else "") for r in runs]
+        links = tuple(Link(str(r.number), f"#run-{r.cell}" if r.record else "") for r in runs)
         rows.append(
             [
                 *name_cells(called, scheme, status=verification.status_of(campaign, scheme)),
@@ -400,12 +404,13 @@ def verdicts(campaign: Campaign) -> Table:
                 Cell(skipped.reason or "no reason was recorded"),
             ]
         )
-    return Table(head, rows)
+    return Table.new(head, rows)
 
 
 def fingerprints(campaign: Campaign) -> Table:
     """The code that ran: one row per distinct identity of a sender, with the flows that had it."""
-    head = [Cell(t) for t in ("scheme", "implementation", "version", "read back", "parameters", "runs")]
+    titles = ("scheme", "implementation", "version", "read back", "parameters", "runs")
+    head = [Column(title, "left", names=title == "scheme") for title in titles]
     grouped: dict[tuple[str, ...], list[str]] = {}
     for run in campaign.runs:
         own = {flow.number for flow in run.settings.flows if flow.has_own_model}
@@ -427,7 +432,7 @@ def fingerprints(campaign: Campaign) -> Table:
             )
             grouped.setdefault(key, []).append(run.cell)
     rows = [[Cell(k[0], kind="scheme"), *map(Cell, k[1:]), Cell(_cells(v))] for k, v in grouped.items()]
-    return Table(head, rows)
+    return Table.new(head, rows)
 
 
 def _cells(names: list[str]) -> str:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
+from narrows.blocks.model import Cell, Column, Table
 from narrows.campaign.json_files import write_atomically
 from narrows.documents.results import Metric
 from narrows.documents.site import (
@@ -29,7 +30,7 @@ from narrows.documents.site import (
 )
 from narrows.policy import lock
 from narrows.report import choice
-from narrows.report.cells import Cell, Table, name_cells, name_heads, row_names
+from narrows.report.cells import name_cells, name_heads, row_names
 from narrows.report.content import Report
 from narrows.report.data import Campaign
 from narrows.report.document import ORDER, moment
@@ -82,7 +83,7 @@ def _assets() -> dict[str, tuple[str, str]]:
 def digest() -> str:
     """The digest of templates and shared files: pages with another one are made again."""
     templates = [str(_own(name)) for name in _TEMPLATES]
-    told = [asset("templates", "parts.html.j2"), *templates, *(file for file, _ in _assets().values())]
+    told = [__version__, *templates, *(file for file, _ in _assets().values())]
     return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
@@ -257,16 +258,14 @@ def campaign(
 def _runs(data: Campaign, contents: PageContents, metrics: Sequence[Metric]) -> dict[str, object]:
     """The table of all runs; each row knows its cell."""
     names = row_names(data)
-    head = [*name_heads(names), Cell("run"), Cell("verdict")]
-    head += [Cell(head_of(metric), small=unit_of(metric), align="right") for metric in metrics]
+    head = [*name_heads(names), Column("run"), Column("verdict", "left")]
+    head += [Column(head_of(metric), unit=unit_of(metric)) for metric in metrics]
     rows = []
     for scheme in data.schemes:
         for run in data.of_scheme(scheme):
-            row = [*name_cells(names, scheme), Cell(str(run.number), align="right")]
+            row = [*name_cells(names, scheme), Cell(str(run.number))]
             row.append(Cell(run.outcome, kind=f"outcome-{run.outcome}"))
-            row += [
-                Cell(show_number(run.value("all", metric.name), metric), align="right") for metric in metrics
-            ]
+            row += [Cell(show_number(run.value("all", metric.name), metric)) for metric in metrics]
             label = f"{names.brief(scheme)}, run {run.number}"
             charted = run.cell in contents.runs
             rows.append({"cell": run.cell, "charted": charted, "cells": row, "label": label})

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from narrows.analysis.metrics import show_number, unit_of
+from narrows.blocks.model import Cell, Column, Table
 from narrows.comparison import words
 from narrows.comparison.leaders import is_judged
 from narrows.documents.comparison import Comparison
 from narrows.documents.site import CampaignPage, RankedMetric, RankedScheme, Ranking
-from narrows.report.cells import Cell, Notes, Table
+from narrows.report.cells import Notes
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
 _NO_RANK = (
@@ -91,15 +92,15 @@ def _table(metric: RankedMetric, rows: list[tuple[tuple[str, str], str, Ranking]
         line = [
             Cell(experiment, kind="scheme", small=ranking.values, to=f"campaigns/{name}/index.html"),
             Cell(plane),
-            Cell("–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))), align="right"),
+            Cell("–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1])))),
         ]
         for scheme in schemes:
             if (entry := own.get(scheme)) is None:
-                line.append(Cell("–", align="right", kind="absent", marks=[notes.mark(_NO_RANK)]))
+                line.append(Cell("–", kind="absent", marks=(notes.mark(_NO_RANK),)))
                 continue
             value = f"{entry.value} {metric.unit}".strip()
-            line.append(Cell(entry.rank, small=value, align="right"))
+            line.append(Cell(entry.rank, small=value))
         lines.append(line)
-    head = [Cell("experiment"), Cell("plane"), Cell("runs", align="right")]
-    head += [Cell(scheme, align="right") for scheme in schemes]
-    return Table(head, lines, notes.list_notes())
+    head = [Column("experiment", "left", names=True), Column("plane", "left"), Column("runs")]
+    head += map(Column, schemes)
+    return Table.new(head, lines, notes.list_notes())

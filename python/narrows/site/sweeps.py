@@ -9,17 +9,17 @@ import re
 from pathlib import Path
 
 from narrows import __version__, scratch
-from narrows.analysis.metrics import head_of, unit_of
+from narrows.analysis.metrics import head_of
+from narrows.blocks.model import Column, Table
 from narrows.campaign.json_files import write_atomically
 from narrows.documents.site import SweepListing, SweepPage
 from narrows.documents.sweep import Sweep
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
-from narrows.report.cells import Cell, Table
 from narrows.report.document import moment
 from narrows.report.figures.parameter import METRICS
 from narrows.site import pages
-from narrows.sweep.effects import effects, points_of
+from narrows.sweep.effects import effects, effects_table, points_of
 from narrows.sweep.outcomes import count_outcomes, of_all
 from narrows.sweep.store import SweepFolder
 from narrows.text import plural
@@ -110,9 +110,8 @@ def _facts(folder: SweepFolder) -> list[list[str]]:
 
 
 def _keys(sweep: Sweep) -> Table:
-    head = [Cell(text) for text in ("key", "address", "values", "column")]
-    rows = [[Cell(key.label), Cell(key.key), Cell(key.law), Cell(key.name)] for key in sweep.parameters]
-    return Table(head, rows)
+    heads = [Column(text, "left") for text in ("key", "address", "values", "column")]
+    return Table.new(heads, ([key.label, key.key, key.law, key.name] for key in sweep.parameters))
 
 
 def _effects(folder: SweepFolder) -> list[pages.TitledTable]:
@@ -123,19 +122,11 @@ def _effects(folder: SweepFolder) -> list[pages.TitledTable]:
     labels = {key.name: key.label for key in folder.document.parameters}
     entries = []
     for name in METRICS:
-        rows = []
-        scale, unit = described[name].show_scale, unit_of(described[name])
         with contextlib.suppress(DataError):
-            for item in map(effects, points_of(folder, name)):
-                for key in sorted(item.main, key=lambda key: -item.main[key]):
-                    means = [f"{value * scale:.4g}" for _, value in item.means[key]]
-                    ends = f"{means[0]} to {means[-1]}" if means else ""
-                    share = Cell(f"{item.main[key]:.0%}", align="right")
-                    rows.append([Cell(item.scheme), Cell(labels[key]), share, Cell(ends)])
-        if rows:
-            head = [Cell("scheme"), Cell("key"), Cell("explains", align="right")]
-            head.append(Cell("means, low to high", small=unit))
-            entries.append(pages.TitledTable(head_of(described[name]), Table(head, rows)))
+            measured = list(map(effects, points_of(folder, name)))
+            table = effects_table(measured, described[name], labels)
+            if table.rows:
+                entries.append(pages.TitledTable(head_of(described[name]), table))
     return entries
 
 
