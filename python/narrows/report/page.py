@@ -75,11 +75,11 @@ def environment(own: Callable[[str], str | None] | None = None) -> Any:
 
     @pass_context
     def show_table(context: Context, table: Table, label: str, style: str = "") -> Markup:
-        return html.render_table(replace(table, label=label, style=style), context.resolve("marks"))
+        return html.render_table(replace(table, label=label, style=style), context.resolve_or_missing("marks"))
 
     @pass_context
     def show_cell(context: Context, cell: Cell, column: Column) -> Markup:
-        return html.render_cell(cell, column, context.resolve("marks"))
+        return html.render_cell(cell, column, context.resolve_or_missing("marks"))
 
     def show_facts(rows: Sequence[Sequence[object]]) -> Markup:
         return html.render([Facts.new([str(name), str(value)] for name, value in rows)])
