@@ -75,7 +75,9 @@ def environment(own: Callable[[str], str | None] | None = None) -> Any:
 
     @pass_context
     def show_table(context: Context, table: Table, label: str, style: str = "") -> Markup:
-        return html.render_table(replace(table, label=label, style=style), context.resolve_or_missing("marks"))
+        return html.render_table(
+            replace(table, label=label, style=style), context.resolve_or_missing("marks")
+        )
 
     @pass_context
     def show_cell(context: Context, cell: Cell, column: Column) -> Markup:
