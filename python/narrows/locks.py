@@ -23,8 +23,7 @@ class FolderLock:
         except OSError:
             self.close()
             raise NarrowsError(
-                f"{path}: another narrows is working on this {what}; wait for it or choose another"
-                " folder with -o"
+                f"{path}: another narrows is working on this {what}; wait for it or choose another folder"
             ) from None
 
     def check(self) -> None:

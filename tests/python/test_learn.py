@@ -154,6 +154,7 @@ def test_a_policy_is_resumed_after_any_round(tmp_path: Path) -> None:
     for threads in (2, 1, 2, 1, 2):
         with pytest.raises(InterruptedError):
             cut.train(_interrupt)
+        cut.close()
         cut = training.resume(tmp_path / "cut", None, threads)
     cut.train(lambda _: None)
     for name in (training.MODEL, training.LOG):
@@ -168,8 +169,12 @@ def _interrupt(_: int) -> None:
     ("line", "replacement", "place", "words"),
     [
         ("units: 4", "units: 0", 2, "units is 0; use 1 to 1024"),
-        ("units: 4", "unitz: 4", 2, "unknown field `unitz`"),
-        ("decay: 0.0001", "decay: none", 14, 'decay: invalid type: string "none"'),
+        ("units: 4", "unitz: 4", 2, 'unitz: there is no such key; did you mean "units"?'),
+        ("units: 4", "units: -3", 2, "units is -3; use a whole number of at least 0"),
+        ("units: 4", "", 1, "units is missing"),
+        ("decay: 0.0001", "decay: none", 14, 'decay is "none"; use a number'),
+        ("  - {rate_bps: 5000000, one_way_ms: 20}", "  - {rate_bps: 5000000}", 5, "one_way_ms is missing"),
+        ("  - {rate_bps: 5000000, one_way_ms: 20}", "  - 20", 5, "paths.0 is 20; use keys with values"),
         ("  - {rate_bps: 5000000, one_way_ms: 20}", "  - {rate_bps: 5, one_way_ms: 20}", 5, "rate_bps is 5"),
     ],
 )
@@ -180,7 +185,7 @@ def test_a_wrong_recipe_is_refused_with_its_line(
     done = narrows("learn", "indigo", "--out", tmp_path / "out", "--recipe", recipe)
     assert done.returncode == 3
     assert words in done.stderr
-    assert f"small.yaml:{place}: " in done.stderr
+    assert f"small.yaml:{place}:" in done.stderr
     assert not (tmp_path / "out" / "training.json").exists()
 
 
@@ -198,6 +203,20 @@ def test_a_training_is_neither_overwritten_nor_continued_with_another_schedule(
     (out / "state.bin").write_bytes(b"other")
     damaged = narrows("learn", "indigo", "--out", out, "--resume")
     assert damaged.returncode == 3 and "damaged" in damaged.stderr
+
+
+def test_only_one_training_at_a_time_writes_to_a_folder(tmp_path: Path, recipe: Path) -> None:
+    from narrows.learn import training
+
+    out = tmp_path / "mine"
+    run = training.begin(out, read_recipe(recipe), 1, None, 1, None)
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    for option in ((), ("--resume",)):
+        second = narrows("learn", "indigo", "--out", out, "--recipe", recipe, *option)
+        assert second.returncode == 1 and "another narrows is working on this training" in second.stderr
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    run.close()
+    assert narrows("learn", "indigo", "--out", out, "--resume").returncode == 0
 
 
 def test_recipes_are_found_by_name_and_belong_to_their_scheme(tmp_path: Path) -> None:

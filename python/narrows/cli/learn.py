@@ -280,6 +280,8 @@ def _train(
     trained_by: str | None,
     as_json: bool,
 ) -> None:
+    from contextlib import closing
+
     from narrows.cli.common import print_done
     from narrows.errors import DataError
     from narrows.files import read_whole
@@ -300,10 +302,11 @@ def _train(
                 raise DataError(recipe.locate(f"scheme is {recipe.scheme}, where {scheme} is to be trained"))
             run = training.begin(out, recipe, seed, rounds, used, trained_by)
         total = run.recipe.rounds or 0
-        run.train(lambda number: bar.update(number, total, f"round {number} of {total}, {run.score}"))
-        bar.update(note="model card")
         model = out / training.MODEL
-        write_card(out / training.CARD, out.name, run, read_whole(model, "model"))
+        with closing(run):
+            run.train(lambda number: bar.update(number, total, f"round {number} of {total}, {run.score}"))
+            bar.update(note="model card")
+            write_card(out / training.CARD, out.name, run, read_whole(model, "model"))
     print_done(
         f"trained {model}; {{{scheme}: {model}}} runs it",
         as_json,

@@ -6,15 +6,14 @@ module finds the file and names the line of an error.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError
 from narrows.files import read_whole
-from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse
+from narrows.learn.recipe_errors import locate, to_lines
+from narrows.scenario.yaml_tree import Mapping, Scalar, parse
 from narrows.text import did_you_mean
 
 #: Recipes that come with Narrows, by their names.
@@ -48,21 +47,11 @@ class Recipe:
 
     def to_json(self) -> str:
         """As the trainers read it."""
-        return json.dumps(_to_plain(self.tree))
+        return "\n".join(text for text, _ in to_lines(self.tree))
 
     def locate(self, problem: str) -> str:
-        """The problem with file and line of the first key that it names, or at which reading has stopped."""
-        if place := re.search(r" at line 1 column (\d+)$", problem):
-            keys = re.findall(r'"(\w+)":', self.to_json()[: int(place[1])])
-            problem = problem[: place.start()]
-            # A message about a field names it.
-            if keys and "field `" not in problem:
-                problem = f"{keys[-1]}: {problem}"
-        words = re.findall(r"[A-Za-z_]+(?:\[\d+\])?", problem)
-        for word in words:
-            for node in _values(self.tree, re.sub(r"\[\d+\]", "", word)):
-                return f"{self.path}:{node.mark.line}: {problem}"
-        return f"{self.path}: {problem}"
+        """The problem of a trainer with file, line and column."""
+        return locate(problem, self.tree)
 
 
 def list_recipes() -> list[str]:
@@ -94,28 +83,3 @@ def with_rounds(text: str, rounds: int) -> str:
     """The text of a recipe with another number of rounds."""
     changed, count = re.subn(r"(?m)^rounds:.*$", f"rounds: {rounds}", text)
     return changed if count else f"{text.rstrip()}\nrounds: {rounds}\n"
-
-
-def _to_plain(node: Node) -> object:
-    if isinstance(node, Mapping):
-        return {key: _to_plain(value) for key, value in node.entries.items()}
-    if isinstance(node, Sequence):
-        return [_to_plain(item) for item in node.items]
-    if node.is_null:
-        return None
-    if node.flag is not None:
-        return node.flag
-    if node.integer is not None:
-        return node.integer
-    return node.text if node.number is None else node.number
-
-
-def _values(tree: Node, key: str) -> Iterator[Node]:
-    if isinstance(tree, Mapping):
-        for name, value in tree.entries.items():
-            if name == key:
-                yield value
-            yield from _values(value, key)
-    elif isinstance(tree, Sequence):
-        for item in tree.items:
-            yield from _values(item, key)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from narrows.documents.components import TRAINED_BY
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_whole
 from narrows.learn.recipe import Recipe, read_recipe, with_rounds
+from narrows.locks import FolderLock
 from narrows.models.store import save
 
 FORMAT = "narrows/training/1"
@@ -65,6 +67,11 @@ class Run:
     header: Header
     threads: int
     inner: Training
+    lock: FolderLock
+
+    def close(self) -> None:
+        """Lets others write to the folder."""
+        self.lock.close()
 
     @property
     def score(self) -> str:
@@ -116,47 +123,66 @@ class Run:
 
 def begin(folder: Path, recipe: Recipe, seed: int, rounds: int | None, threads: int,
           trained_by: str | None) -> Run:  # fmt: skip
-    """Begins a training in `folder`, which must not have one."""
-    if (folder / HEADER).exists():
-        raise UsageError(
-            f"{folder}: has a training already; resume it with --resume, or choose another folder"
-        )
-    text = recipe.text if rounds is None else with_rounds(recipe.text, rounds)
-    header = Header(
-        format=FORMAT, recipe=recipe.path.stem, seed=seed, narrows=__version__, trained_by=trained_by
-    )
+    """Begins a training in `folder`, which must not have one.
+
+    Raises `NarrowsError` while another process trains there.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NarrowsError(f"{folder}: can't be made: {reason(error)}") from None
-    place = folder / RECIPE
-    changed = recipe if rounds is None else _reread(recipe, text)
-    run = Run(folder, changed, header, threads, _inner(changed, seed, threads))
-    save(place, text.encode())
-    save(folder / HEADER, msgspec.json.encode(header) + b"\n")
-    return run
+    with _locked(folder) as lock:
+        if (folder / HEADER).exists():
+            raise UsageError(
+                f"{folder}: has a training already; resume it with --resume, or choose another folder"
+            )
+        text = recipe.text if rounds is None else with_rounds(recipe.text, rounds)
+        changed = recipe if rounds is None else _reread(recipe, text)
+        header = Header(
+            format=FORMAT, recipe=recipe.path.stem, seed=seed, narrows=__version__, trained_by=trained_by
+        )
+        run = Run(folder, changed, header, threads, _inner(changed, seed, threads), lock)
+        save(folder / RECIPE, text.encode())
+        save(folder / HEADER, msgspec.json.encode(header) + b"\n")
+        return run
 
 
 def resume(folder: Path, rounds: int | None, threads: int) -> Run:
-    """Resumes the training in `folder` after its latest round."""
+    """Resumes the training in `folder` after its latest round.
+
+    Raises `NarrowsError` while another process trains there.
+    """
     if not (folder / HEADER).is_file():
         raise UsageError(f"{folder}: has no training to resume; leave out --resume to begin one")
+    with _locked(folder) as lock:
+        try:
+            header = msgspec.json.decode(read_whole(folder / HEADER, "training"), type=Header)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{folder / HEADER}: {error}") from None
+        recipe = read_recipe(folder / RECIPE)
+        if rounds is not None and rounds != recipe.rounds:
+            raise UsageError(
+                f"--rounds {rounds}: the training has {recipe.rounds} rounds, and its schedule depends on"
+                " them; begin another one"
+            )
+        state = rows = None
+        if (folder / STATE).is_file():
+            state = read_whole(folder / STATE, "state", _MOST_BYTES)
+            paths = sorted((folder / ROWS).glob("*.bin")) if (folder / ROWS).is_dir() else []
+            rows = [(int(path.stem), read_whole(path, "rows", _MOST_BYTES)) for path in paths]
+        inner = _inner(recipe, header.seed, threads, state, rows)
+        return Run(folder, recipe, header, threads, inner, lock)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[FolderLock]:
+    """The lock of a folder, which is released if the block fails."""
+    lock = FolderLock(folder, "training")
     try:
-        header = msgspec.json.decode(read_whole(folder / HEADER, "training"), type=Header)
-    except msgspec.DecodeError as error:
-        raise DataError(f"{folder / HEADER}: {error}") from None
-    recipe = read_recipe(folder / RECIPE)
-    if rounds is not None and rounds != recipe.rounds:
-        raise UsageError(
-            f"--rounds {rounds}: the training has {recipe.rounds} rounds, and its schedule depends on them;"
-            " begin another one"
-        )
-    if not (folder / STATE).is_file():
-        return Run(folder, recipe, header, threads, _inner(recipe, header.seed, threads))
-    state = read_whole(folder / STATE, "state", _MOST_BYTES)
-    paths = sorted((folder / ROWS).glob("*.bin")) if (folder / ROWS).is_dir() else []
-    rows = [(int(path.stem), read_whole(path, "rows", _MOST_BYTES)) for path in paths]
-    return Run(folder, recipe, header, threads, _inner(recipe, header.seed, threads, state, rows))
+        yield lock
+    except BaseException:
+        lock.close()
+        raise
 
 
 def _reread(recipe: Recipe, text: str) -> Recipe:
