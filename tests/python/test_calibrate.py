@@ -138,7 +138,10 @@ def test_a_scheme_measured_at_another_rate_is_reported(tmp_path: File) -> None:
     found = json.loads((tmp_path / "fit" / "results.json").read_text())
     by_scheme = {one["name"]: one for one in found["schemes"]}
     own = by_scheme.pop("bbr1")
-    assert own["explained"] is False and own["error"] > 0.1
+    assert own["explained"] is False and own["on_path"] is False and own["error"] > 0.1
+    assert found["errors"]["on_path"] < 0.02 < found["errors"]["fresh_seeds"]
+    assert all(one["on_path"] for one in by_scheme.values())
+    assert "off the path" in " ".join(done.stdout.split())
     # Rates are tried in steps of a twentieth.
     assert own["own_rate_factor"] == pytest.approx(0.8, abs=0.051) and own["own_rate_error"] < 0.05
     assert all(one["own_rate_factor"] == pytest.approx(1, abs=0.051) for one in by_scheme.values())

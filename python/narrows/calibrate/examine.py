@@ -98,7 +98,7 @@ class Examination:
             for number, (scheme, (path, _)) in enumerate(paths.items())
         ]
         return [
-            LeftOut(scheme, paths[scheme][0], evaluation, self.error(scheme, evaluation))
+            LeftOut(scheme, paths[scheme][0], evaluation, self.error([scheme], evaluation))
             for scheme, evaluation in zip(paths, self.check(wanted), strict=True)
         ]
 
@@ -121,7 +121,7 @@ class Examination:
         for scheme, best in zip(search.targets.schemes, self.check(wanted), strict=True):
             one = fresh if self.beyond(scheme, best) and not self.beyond(scheme, fresh) else best
             explained = not self.beyond(scheme, one)
-            result.append(Explained(scheme, one.path, one, self.error(scheme, one), explained))
+            result.append(Explained(scheme, one.path, one, self.error([scheme], one), explained))
         return result
 
     def own_rates(self, path: Path) -> list[OwnRate]:
@@ -135,7 +135,7 @@ class Examination:
         best: dict[str, float] = {}
         for scheme in self.search.targets.schemes:
             errors = {
-                factor: self.error(scheme, evaluation)
+                factor: self.error([scheme], evaluation)
                 for factor, evaluation in zip(paths, evaluations, strict=True)
             }
             known = {factor: error for factor, error in errors.items() if error is not None}
@@ -147,15 +147,15 @@ class Examination:
             for number, (scheme, factor) in enumerate(best.items())
         ]
         return [
-            OwnRate(scheme, best[scheme], self.error(scheme, evaluation))
+            OwnRate(scheme, best[scheme], self.error([scheme], evaluation))
             for scheme, evaluation in zip(best, self.check(wanted), strict=True)
         ]
 
-    def error(self, scheme: str | None, evaluation: Evaluation) -> float | None:
-        """The error of a scheme, or of all schemes."""
+    def error(self, schemes: Sequence[str], evaluation: Evaluation) -> float | None:
+        """The mean error of some schemes."""
         targets = self.search.targets
         errors = targets.errors(targets.means(evaluation.runs(self.search.metrics)))
-        return targets.mean_error(errors, None if scheme is None else [scheme])
+        return targets.mean_error(errors, schemes)
 
     def beyond(self, scheme: str, evaluation: Evaluation) -> bool:
         """True if the throughput or the delay of a scheme differs significantly, given the randomness of both

@@ -1,8 +1,9 @@
 """A whole calibration, from a table to an examined path.
 
 1. Pantheon's path with a constant and with a Poisson link, and the neighbourhood of the best path, ever
-   closer. The worse kind of link is left as soon as that is clear, and both are compared on the same seeds
-   where it never is. Then further away along each parameter, by simulation.
+   closer. Where neither is as good as the noise of the table allows, a third start is a Poisson link with
+   grants and jitter together, a cellular link. A kind of link is left once it is clearly worse, and the
+   others are compared on the same seeds. Then further away along each parameter, by simulation.
 2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
    of schemes that were left out falls by it, and all of them if simulations are nearer to the table for it.
 3. The neighbourhood of the best path, with them or without; paths of round values near it; no loss at all
@@ -21,15 +22,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from narrows.calibrate import round_paths
+from narrows.calibrate.choice import PAIRS, Choice
 from narrows.calibrate.examine import BESIDE, Examination, Explained, LeftOut, OwnRate
 from narrows.calibrate.paths import (
-    BYTES,
     DELAY,
     FEATURES,
     LINKS,
     LOSS,
-    PACKETS,
+    OFFSET,
+    POISSON,
     QUEUE,
     RATE,
     TRACE,
@@ -38,9 +39,9 @@ from narrows.calibrate.paths import (
     TraceFile,
     interval_ns,
 )
-from narrows.calibrate.search import SEEDS, Search
-from narrows.calibrate.simulate import Evaluation, Wanted
-from narrows.calibrate.start import ranges
+from narrows.calibrate.search import Search
+from narrows.calibrate.simulate import Evaluation
+from narrows.calibrate.start import bounds, ranges
 from narrows.calibrate.surrogate import Floats
 
 #: Evaluations at the start for each kind of link, and evaluations per step.
@@ -50,6 +51,8 @@ _BOTH = 3
 #: Further steps, the share of the budget at which they end, and the ratio of objectives at which one kind is
 #: clearly better than the other: a kind is judged by few evaluations, each of a single run.
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
+#: The features of a cellular link: it sends what a grant allows, at times that jitter.
+_CELLULAR = ("grants", "jitter")
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
 #: Widths of the neighbourhoods, each as a share of the previous one: the first of each kind of link, the one
@@ -71,13 +74,6 @@ _FEATURE_FIRST, _FEATURE_STEPS, _FINALISTS = 8, 3, 3
 ADMITTED = 0.03
 #: Below this multiple of the noise floor a feature can gain nothing.
 GOOD_ENOUGH = 1.5
-#: Paths to compare at the end, and how many remain for how many further runs.
-_RACERS, _ROUNDS = 10, ((10, 3), (3, 9))
-#: Round paths to try, of each of three kinds; the number compared with the best path, and the share of its
-#: objective at which a round path is clearly closer to the table.
-_ROUND, _ROUNDEST, _CLEARLY = 40, 6, 0.7
-#: Runs in which simpler paths are compared with the best one, and how much worse they may be.
-_PAIRS, _SIMPLER = 6, 1.15
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,10 @@ class Fit:
     explained: list[Explained] = field(default_factory=list)
     #: Empty if the path fits well enough.
     own_rates: list[OwnRate] = field(default_factory=list)
-    #: The other kind of link: its best objective, and that of the kept kind.
+    #: The best objective of each kind of link.
     links: dict[str, float] = field(default_factory=dict)
+    #: The schemes that are off the path.
+    off_path: set[str] = field(default_factory=set)
     not_tried: str | None = None
     within_budget: bool = True
 
@@ -128,6 +126,7 @@ class _Fitting:
         self.not_tried: str | None = None
         #: The number of neighbourhoods so far.
         self.parts = 0
+        self.choice = Choice(search)
         #: Paths that improved on the best one of a neighbourhood.
         self.others: list[Path] = []
 
@@ -148,23 +147,35 @@ class _Fitting:
             self.search.step(inner, _STEP)
             best.append(self.search.best(inner))
         self.tell("comparing the best")
-        path = self.rounder(self.race(inner), wider if inner.features else wide)
-        path, fitted = self.simplest(path)
+        path = self.choice.race(inner, self.others)
+        path = self.choice.rounder(path, wider if inner.features else wide)
+        self.trials = [
+            replace(trial, admitted=trial.admitted and trial.feature in path.features)
+            for trial in self.trials
+        ]
+        path, fitted = self.choice.simplest(path)
         self.tell("fresh seeds")
-        examination = Examination(self.search, self.seed, self.check)
+        examination = Examination(self.search, self.choice.seed, self.choice.check)
         fresh = examination.fresh(path)
         made = Fit(path, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
+        made.off_path = self.off_path(fresh)
         made.within_budget = not self.spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
             beside = self.beside(path, wider if path.features else wide)
             made.left_out = examination.fit_left_out(beside)
             made.explained = examination.explain_schemes(beside, fresh)
-            if not self.good_enough(examination.error(None, fresh)):
+            on_path = [name for name in self.search.targets.schemes if name not in made.off_path]
+            if not self.good_enough(examination.error(on_path, fresh)):
                 self.tell("rates of their own")
                 made.own_rates = examination.own_rates(path)
         return made
+
+    def off_path(self, evaluation: Evaluation) -> set[str]:
+        """The schemes that are off the path of an evaluation."""
+        row = self.search.targets.row(evaluation.runs(self.search.metrics))
+        return self.search.objective.off_path(row)
 
     def good_enough(self, error: float | None) -> bool:
         """True if an error is close to the noise of the table, so that nothing remains to be explained."""
@@ -195,22 +206,11 @@ class _Fitting:
                     paths.append(space.path([*middle[:at], place, *middle[at + 1 :]]))
         for number, (left, runs) in enumerate(_LOOKS):
             paths = list({json.dumps(path.words()): path for path in paths}.values())
-            costs = self.costs(paths, runs, self.seed("elsewhere", number))
+            costs = self.choice.costs(paths, runs, self.choice.seed("elsewhere", number))
             order = [int(at) for at in np.argsort(costs, kind="stable")]
             better = [at for at in order if at and costs[at] < _BETTER * costs[0]]
             paths = [paths[0], *(paths[at] for at in better[:left])]
         return paths[1] if len(paths) > 1 else None
-
-    def rows(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
-        """The results of some paths on the same seeds."""
-        evaluations = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
-        return np.array(
-            [self.search.targets.row(evaluation.runs(self.search.metrics)) for evaluation in evaluations]
-        )
-
-    def costs(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
-        """The objective of some paths on the same seeds."""
-        return self.search.objective.of(self.rows(paths, runs, seed))
 
     def close_in(self, space: Space, width: float, centre: Path | None = None) -> Space:
         """Searches the neighbourhood of the best path, or of another, with this share of the ranges. The
@@ -250,41 +250,22 @@ class _Fitting:
     def spent(self, share: float) -> bool:
         return self.search.budget.used_share(self.search) >= share
 
-    def seed(self, purpose: str, number: int) -> int:
-        # These seeds lie beyond those of the search, which has fewer evaluations.
-        base = {
-            "fresh": 900_000,
-            "left out": 910_000,
-            "explained": 920_000,
-            "pairs": 930_000,
-            "race": 940_000,
-            "links": 950_000,
-            "rates": 960_000,
-            "own rate": 970_000,
-            "elsewhere": 980_000,
-            "features": 990_000,
-            "round": 890_000,
-        }
-        return self.search.seed * SEEDS + base[purpose] + number
-
-    def check(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
-        """Simulates outside the search's budget."""
-        evaluations = self.search.simulator.evaluate(wanted)
-        self.search.told()
-        return evaluations
-
     # -- the path --------------------------------------------------------------------------------
 
     def basic(self) -> list[Space]:
         """The kinds of link that the table may come from; a single one if that is clear."""
         self.tell("basic path")
         links = LINKS if self.trace is None else (TRACE,)
+        least, most = bounds(self.search.targets)
         # Flows start in their planned order.
-        most = {"offset": interval_ns(self.search.simulator.work) / 2}
-        spaces = [Space(link, ranges(self.search.targets), trace=self.trace, most=most) for link in links]
+        most[OFFSET.name] = interval_ns(self.search.simulator.work) / 2
+        limits = ranges(self.search.targets)
+        spaces = [Space(link, dict(limits), trace=self.trace, most=most, least=least) for link in links]
         for space in spaces:
             self.search.begin(space, _FIRST)
         for number in range(_BOTH + _WIDE):
+            if number == _BOTH and (more := self.cellular(spaces)):
+                spaces = [*spaces, more]
             if number >= _BOTH:
                 if self.spent(_WIDE_SHARE):
                     break
@@ -293,24 +274,44 @@ class _Fitting:
                 self.search.step(space, _STEP)
         return self.clearly(spaces)
 
+    def cellular(self, spaces: Sequence[Space]) -> Space | None:
+        """A Poisson link with grants and jitter as another start; None if nothing can be gained by it."""
+        poisson = next((space for space in spaces if space.link == POISSON), None)
+        best = min(spaces, key=self.search.cost)
+        if poisson is None or len(self.schemes) < 3 or self.good_enough(self.expected_error(best)):
+            return None
+        self.tell("cellular link")
+        space = poisson
+        for name in _CELLULAR:
+            space = space.with_feature(name)
+        self.search.begin(space, _FIRST)
+        for _ in range(_BOTH):
+            self.search.step(space, _STEP)
+        return space
+
+    def expected_error(self, space: Space) -> float:
+        """The expected error of the best path of a space, over schemes that are on it."""
+        row = self.search.expect(space, [self.search.best(space)])
+        off = self.search.targets.mask(sorted(self.search.objective.off_path(row[0])))
+        return float(np.nanmean(np.where(off, np.nan, self.search.relative(row)[0])))
+
     def clearly(self, spaces: list[Space]) -> list[Space]:
         """The spaces that are not clearly worse than the best one; records the objective of each."""
-        self.links |= {space.link: self.search.cost(space) for space in spaces}
-        least = min(self.links[space.link] for space in spaces)
-        return [space for space in spaces if _CLEAR * self.links[space.link] <= least]
+        self.links |= {space.kind: self.search.cost(space) for space in spaces}
+        least = min(self.links[space.kind] for space in spaces)
+        return [space for space in spaces if _CLEAR * self.links[space.kind] <= least]
 
     def better(self, spaces: Sequence[Space]) -> int:
         """The better kind of link, decided by the best path of each on the same seeds."""
         self.tell("comparing links")
         paths = [self.search.best(space) for space in spaces]
-        costs = self.costs(paths, _PAIRS, self.seed("links", 0))
-        self.links |= {space.link: float(cost) for space, cost in zip(spaces, costs, strict=True)}
+        costs = self.choice.costs(paths, PAIRS, self.choice.seed("links", 0))
+        self.links |= {space.kind: float(cost) for space, cost in zip(spaces, costs, strict=True)}
         return int(np.argmin(costs))
 
     def features_wanted(self, space: Space) -> bool:
         """True if features can gain anything; records the reason if not."""
-        expected = self.search.expect(space, [self.search.best(space)])
-        error = float(np.nanmean(self.search.relative(expected)))
+        error = self.expected_error(space)
         if len(self.schemes) < 3:
             self.not_tried = "an error of schemes left out needs three schemes"
         elif self.good_enough(error):
@@ -327,7 +328,9 @@ class _Fitting:
         waiting = [
             feature.name
             for feature in FEATURES.values()
-            if feature.link in (None, space.link) and (apart or not feature.several)
+            if feature.link in (None, space.link)
+            and (apart or not feature.several)
+            and feature.name not in space.features
         ]
         before = self.search.error_of_held_out(space)
         while waiting and not self.spent(_FEATURES_SHARE):
@@ -374,7 +377,7 @@ class _Fitting:
     def simulate(self, spaces: Sequence[Space], number: int) -> Floats:
         """The errors of the best paths of several spaces on the same seeds."""
         paths = [self.search.best(space) for space in spaces]
-        rows = self.rows(paths, _PAIRS, self.seed("features", number))
+        rows = self.choice.rows(paths, PAIRS, self.choice.seed("features", number))
         return np.asarray(np.nanmean(self.search.relative(rows), axis=1))
 
     def worth_it(self, without: Space, more: Space) -> Space:
@@ -394,70 +397,6 @@ class _Fitting:
         result = space.around(path, _BESIDE_WIDTH, "beside the path")
         self.search.begin(result, 4 + 2 * len(result.names))
         return result
-
-    def race(self, space: Space) -> Path:
-        """The best of several paths that are expected to be about equal, on the same seeds: the uncertainty
-        of the processes exceeds the differences between the paths.
-        """
-        search = self.search
-        paths = [search.best(space), *self.others, *(path for path, _ in search.hold_out(space).values())]
-        paths = list({json.dumps(path.words()): path for path in paths}.values())
-        costs = search.objective.of(search.expect(space, paths))
-        sure = 1 + len(self.others)
-        order = [*range(sure), *(int(at) for at in np.argsort(costs, kind="stable") if at >= sure)]
-        paths = [paths[at] for at in order[:_RACERS]]
-        rows = np.zeros((len(paths), len(search.targets.all)))
-        for number, (left, runs) in enumerate(_ROUNDS):
-            paths, rows = paths[:left], rows[:left]
-            new = self.rows(paths, runs, self.seed("race", number))
-            before = sum(runs for _, runs in _ROUNDS[:number])
-            rows = (rows * before + new * runs) / (before + runs)
-            best = np.argsort(search.objective.of(rows), kind="stable")
-            paths, rows = [paths[int(at)] for at in best], rows[best]
-        return paths[0]
-
-    def rounder(self, best: Path, space: Space) -> Path:
-        """The path, or a path of round values near it that is clearly closer to the table on the
-        same seeds.
-        """
-        paths = round_paths.near(best)
-        order = np.argsort(self.search.objective.of(self.search.expect(space, paths)), kind="stable")
-        # The processes are uncertain, so both rounder and closer paths are candidates.
-        paths = round_paths.likeliest([paths[at] for at in order], best, _ROUND)
-        costs = self.costs(paths, 1, self.seed("round", 0))
-        paths = [best, *(paths[at] for at in np.argsort(costs, kind="stable")[:_ROUNDEST])]
-        costs = self.costs(paths, _ROUNDS[-1][1], self.seed("round", 1))
-        at = int(np.argmin(costs))
-        if costs[at] >= _CLEARLY * costs[0]:
-            return best
-        texts = paths[at].features
-        self.trials = [
-            replace(trial, admitted=trial.admitted and trial.feature in texts) for trial in self.trials
-        ]
-        return paths[at]
-
-    def simplest(self, best: Path) -> tuple[Path, float | None]:
-        """The path, or its variant without loss or with a queue in the other unit if that does as well or
-        better on the same seeds, and its error on them.
-        """
-        choices = [best]
-        if 0 < best[LOSS] < round_paths.NO_LOSS:
-            choices.append(replace(best, values={**best.values, LOSS.name: 0.0}))
-        choices.append(replace(best, unit=BYTES if best.unit == PACKETS else PACKETS))
-        wanted = [Wanted(path, self.schemes, _PAIRS, self.seed("pairs", 0)) for path in choices]
-        targets = self.search.targets
-        entries = [evaluation.runs(self.search.metrics) for evaluation in self.check(wanted)]
-        costs = [
-            float(cost)
-            for cost in self.search.objective.of(np.array([targets.row(entry) for entry in entries]))
-        ]
-        at = 0
-        if len(choices) == 3 and costs[1] <= _SIMPLER * costs[0]:
-            at = 1
-        # Schemes that send only packets of 1500 bytes cannot distinguish the two units.
-        if costs[-1] < 0.9 * costs[at]:
-            at = len(choices) - 1
-        return choices[at], targets.mean_error(targets.errors(targets.means(entries[at])))
 
 
 def _is_settled(best: Sequence[Path]) -> bool:

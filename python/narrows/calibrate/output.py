@@ -43,6 +43,8 @@ from narrows.documents.data import to_data
 RESULTS, SCENARIO, ERRORS = "results.json", "scenario.yaml", "errors.csv"
 #: Factors from base units to display units.
 _SCALES = {THROUGHPUT: 1e-6, DELAY: 1e-6, LOSS: 100.0}
+#: A measured value this far beyond the path's contradicts it.
+_BEYOND = 1.05
 #: A scheme's own rate is mentioned if it differs from the path's by more than this.
 _OWN_RATE = 0.1
 UNITS = {THROUGHPUT: "Mbit/s", DELAY: "ms", LOSS: "%"}
@@ -83,6 +85,9 @@ def document(report: Report) -> Calibration:
         errors=CalibrationErrors(
             fit=made.fitted,
             fresh_seeds=targets.mean_error(errors),
+            on_path=targets.mean_error(
+                errors, [name for name in targets.schemes if name not in made.off_path]
+            ),
             left_out=mean_error(made.left_out),
             own_rates=mean_error(made.own_rates),
             noise_floor=report.floor.mean if report.floor else None,
@@ -120,6 +125,7 @@ def _schemes(report: Report, means: list[float | None], errors: list[float | Non
                 name=name,
                 scheme=report.entries[name],
                 error=targets.mean_error(errors, [name]),
+                on_path=name not in made.off_path,
                 left_out_error=left.error if left else None,
                 left_out_path=_path(left.path) if left else None,
                 explained=explained.explained if explained else None,
@@ -160,6 +166,7 @@ def write(report: Report, folder: File) -> Calibration:
         f"Calibrated by narrows to {File(report.table.source).name}.",
         f"Mean error of throughput and 95th percentile of delay over {len(report.entries)} schemes:"
         f" {_percent(errors.fresh_seeds)} on fresh seeds,",
+        *_head_of_off_path(result),
         f"{_percent(errors.left_out)} of schemes left out of the fit; noise floor of the table"
         f" {_percent(errors.noise_floor)}.",
         "It describes the path when it was measured, and not the network.",
@@ -182,6 +189,15 @@ def write(report: Report, folder: File) -> Calibration:
     return result
 
 
+def _head_of_off_path(result: Calibration) -> list[str]:
+    off = [scheme.name for scheme in result.schemes if scheme.on_path is False]
+    return (
+        [f"{_percent(result.errors.on_path)} without {', '.join(off)}, which the path does not explain,"]
+        if off
+        else []
+    )
+
+
 def _flows(work: Workload) -> tuple[int, str, str]:
     return work.flows, work.interval, work.duration
 
@@ -193,7 +209,7 @@ def errors_csv(result: Calibration) -> str:
     rows.write(
         (
             *("scheme", "flow", "quantity", "measured", "reproduced", "error", "left_out_error", "explained"),
-            *("own_rate_factor", "own_rate_error"),
+            *("own_rate_factor", "own_rate_error", "on_path"),
         )
     )
     for scheme in result.schemes:
@@ -205,8 +221,9 @@ def errors_csv(result: Calibration) -> str:
                     value.quantity,
                     *(_number(number) for number in (value.measured, value.reproduced, value.error)),
                     _number(scheme.left_out_error),
-                    _explained(scheme),
+                    _yes(scheme.explained),
                     *(_number(number) for number in (scheme.own_rate_factor, scheme.own_rate_error)),
+                    _yes(scheme.on_path),
                 )
             )
     return text.getvalue()
@@ -216,8 +233,8 @@ def _number(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{value:.6g}"
 
 
-def _explained(scheme: CalibratedScheme) -> str:
-    return "" if scheme.explained is None else "yes" if scheme.explained else "no"
+def _yes(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"
 
 
 def _pairs(result: Calibration) -> list[figure.Pair]:
@@ -248,7 +265,9 @@ def answer(result: Calibration) -> list[str]:
     if errors.fresh_seeds is not None:
         parts.append(f"{_percent(errors.fresh_seeds)} on fresh seeds")
     if errors.left_out is not None:
-        parts.append(f"{_percent(errors.left_out)} of schemes left out and refitted")
+        by_chance = errors.fresh_seeds is not None and errors.left_out < errors.fresh_seeds
+        less = ", less by chance" if by_chance else ""
+        parts.append(f"{_percent(errors.left_out)} of schemes left out and refitted{less}")
     if errors.noise_floor is not None:
         parts.append(f"{_percent(errors.noise_floor)} is the noise floor of the table")
     lines.append("mean error of throughput and delay: " + ("; ".join(parts) or "none, the table has neither"))
@@ -265,11 +284,46 @@ def answer(result: Calibration) -> list[str]:
         lines.append(f"features not tried: {result.features_not_tried}")
     if result.budget_used_up:
         lines.append("the budget ended before the search had settled; a larger one may do better")
-    strange = [scheme.name for scheme in result.schemes if scheme.explained is False]
-    if strange:
-        lines.append(f"no path on which the others fit explains {', '.join(strange)}")
+    lines += _off_path(result)
     lines += _own_rates(result)
     lines += [f"{name} is left out: {why}" for name, why in result.left_out_of_the_table.items()]
+    return lines
+
+
+def _off_path(result: Calibration) -> list[str]:
+    """The schemes that are off the path, and those that contradict it."""
+    off = [scheme for scheme in result.schemes if scheme.on_path is False]
+    lines = []
+    if off:
+        names = ", ".join(f"{scheme.name} ({_percent(scheme.error)})" for scheme in off)
+        count = len(result.schemes) - len(off)
+        lines.append(
+            f"off the path, and of little weight in the fit: {names}; the {count} schemes on it have"
+            f" {_percent(result.errors.on_path)}"
+        )
+    lost = [scheme.name for scheme in off if scheme.explained is False]
+    if lost:
+        lines.append(f"no path on which the others fit explains {', '.join(lost)}")
+    fast = {
+        scheme.name: value.measured
+        for scheme in result.schemes
+        for value in scheme.values
+        if value.quantity == THROUGHPUT and value.measured > _BEYOND * result.path.rate_bps
+    }
+    if fast:
+        names = ", ".join(f"{name} {value * _SCALES[THROUGHPUT]:.3g} Mbit/s" for name, value in fast.items())
+        lines.append(f"measured at more than the rate of the path, so that the path was another one: {names}")
+    early = {
+        scheme.name: value.measured
+        for scheme in result.schemes
+        for value in scheme.values
+        if value.quantity == DELAY and 0 < value.measured * _BEYOND < result.path.delay_ns
+    }
+    if early:
+        names = ", ".join(f"{name} {value * _SCALES[DELAY]:.3g} ms" for name, value in early.items())
+        lines.append(
+            f"measured at less than the delay of the path, so that the path was another one: {names}"
+        )
     return lines
 
 
@@ -301,7 +355,7 @@ def blocks(result: Calibration) -> tuple[Block, ...]:
         Column("loss", "left", rank=1, unit="%"),
         Column("error"),
         Column("left out"),
-        Column("explained", "left", rank=2),
+        Column("on path", "left", rank=2),
     )
     rows = []
     for scheme in result.schemes:
@@ -309,7 +363,7 @@ def blocks(result: Calibration) -> tuple[Block, ...]:
             sides = [_sides(values.get(quantity)) for quantity in (THROUGHPUT, DELAY, LOSS)]
             name = scheme.name if flow == "all" else f"{scheme.name}, flow {flow}"
             errors = (_percent(scheme.error), _percent(scheme.left_out_error))
-            rows.append([name, *sides, *errors, _explained(scheme)])
+            rows.append([name, *sides, *errors, _yes(scheme.on_path)])
     return (
         *map(Paragraph, answer(result)),
         model.Table.new(heads, rows, label="Errors of the schemes"),

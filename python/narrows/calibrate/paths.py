@@ -70,6 +70,7 @@ DEVIATION = Parameter("deviation", "ratio", 0.0, 2.0, offset=0.1, neutral=0.0, l
 TIME = Parameter("time", "span", 5e7, 1e12, neutral=1e9, low=2e8, high=2e10)
 GRANT = Parameter("grant", "bytes", 64, 1e6, neutral=PACKET_BYTES, low=150, high=12000)
 JITTER = Parameter("jitter", "span", 0.0, 1e10, offset=2e6, neutral=0.0, low=5e5, high=4e7)
+JITTER_MEAN = Parameter("jitter-mean", "span", 0.0, 1e10, offset=2e6, neutral=0.0, low=1e5, high=4e7)
 BURST = Parameter("burst", "number", 1.0, 1e4, neutral=1.0, low=1.5, high=40.0)
 HOLD = Parameter("hold", "span", 0.0, 1e10, offset=1e7, neutral=0.0, low=1e7, high=5e8)
 EVERY = Parameter("every", "span", 2e8, 1e12, neutral=3e9, low=1e9, high=1e10)
@@ -115,8 +116,11 @@ FEATURES = {
         ),
         Feature(
             "jitter",
-            "packets are delayed by random times besides, in order",
-            (JITTER,),
+            "packets are delayed by random times besides, in order (normal, never negative)",
+            (
+                JITTER,
+                JITTER_MEAN,
+            ),
         ),
         Feature(
             "burst-loss",
@@ -246,7 +250,9 @@ def scenario_text(
     if path[LOSS] > 0:
         forward.append(_loss(path, bursts="burst-loss" in has))
     if "jitter" in has:
-        forward.append(f"{{jitter: {{law: truncated, spread: {path.text(JITTER)}, mean: 0 ms}}}}")
+        forward.append(
+            f"{{jitter: {{law: truncated, spread: {path.text(JITTER)}, mean: {path.text(JITTER_MEAN)}}}}}"
+        )
     forward.append(f"{{delay: {path.text(DELAY)}}}")
     back = int(path[DELAY] * path[BACKWARD])
     interval = work.interval + (f" +- {path.text(OFFSET)}" if "start-offsets" in has else "")
@@ -314,12 +320,18 @@ class Space:
     #: The name of a part of a space, and whether only paths within its ranges belong to it.
     part: str = ""
     trace: TraceFile | None = None
-    #: The largest values of parameters that depend on the workload.
+    #: The largest values of parameters that depend on the workload or the table, and the smallest ones.
     most: Mapping[str, float] = field(default_factory=dict)
+    least: Mapping[str, float] = field(default_factory=dict)
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.names = list(self.ranges)
+
+    @property
+    def kind(self) -> str:
+        """The kind of link with its features."""
+        return ", ".join((self.link, *self.features))
 
     def path(self, shares: Iterable[float]) -> Path:
         """The path at shares of the ranges; shares outside 0 to 1 lie outside the ranges."""
@@ -327,7 +339,7 @@ class Space:
         for name, share in zip(self.names, shares, strict=True):
             low, high = self.ranges[name]
             value = PARAMETERS[name].value(low + float(share) * (high - low))
-            values[name] = min(value, self._most(name))
+            values[name] = max(min(value, self._most(name)), self._least(name))
         return Path(self.link, values, self.unit, self.trace)
 
     def shares(self, path: Path) -> list[float]:
@@ -340,6 +352,14 @@ class Space:
 
     def _most(self, name: str) -> float:
         return min(PARAMETERS[name].most, self.most.get(name, math.inf))
+
+    def _least(self, name: str) -> float:
+        return max(PARAMETERS[name].least, self.least.get(name, 0.0))
+
+    def _lowest(self, name: str) -> float:
+        """The lower end of the axis."""
+        parameter = PARAMETERS[name]
+        return parameter.axis(max(self._least(name), 1e-9 if not parameter.offset else 0.0))
 
     def holds(self, path: Path) -> bool:
         """True if the path differs from this space only in the values of its parameters."""
@@ -354,10 +374,12 @@ class Space:
         for name, share in zip(self.names, self.shares(path), strict=True):
             low, high = self.ranges[name]
             one, middle, half = PARAMETERS[name], low + share * (high - low), width / 2 * (high - low)
-            least = one.axis(max(one.least, 1e-9 if not one.offset else 0.0))
             # A queue holds whole packets.
             half = max(half, 1.5 / path[one] if one.kind == "packets" else 0.0)
-            ranges[name] = (max(least, middle - half), min(one.axis(self._most(name)), middle + half))
+            ranges[name] = (
+                max(self._lowest(name), middle - half),
+                min(one.axis(self._most(name)), middle + half),
+            )
         return replace(self, ranges=ranges, part=part)
 
     def with_feature(self, name: str) -> Space:
@@ -374,7 +396,7 @@ class Space:
         for name, share in zip(self.names, self.shares(path), strict=True):
             low, high = self.ranges[name]
             one, step = PARAMETERS[name], 0.5 * (high - low)
-            if share < 0.03 and low > (limit := one.axis(max(one.least, 1e-9 if not one.offset else 0.0))):
+            if share < 0.03 and low > (limit := self._lowest(name)):
                 low, wider = max(limit, low - step), True
             elif share > 0.97 and high < (limit := one.axis(self._most(name))):
                 high, wider = min(limit, high + step), True

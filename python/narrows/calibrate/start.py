@@ -4,10 +4,14 @@
 - delay: the smallest 95th percentile is a little more than the delay of the path.
 - queue: what fills it has a delay of the path's and of a full queue: (delay - smallest delay) x rate.
 - loss: no scheme loses less than the path does.
+
+A path carries at least what each scheme carried, and delays packets by no more than each scheme met: the
+search never leaves these bounds, but for three standard errors of the table.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from narrows.calibrate.paths import BASIC, DELAY, LOSS, PACKET_BYTES, QUEUE, RATE, Parameter
@@ -15,6 +19,11 @@ from narrows.calibrate.table import DELAY as P95
 from narrows.calibrate.table import LOSS as LOST
 from narrows.calibrate.table import THROUGHPUT
 from narrows.calibrate.targets import Targets
+
+#: Standard errors by which the table may be off, and the largest share of a tunnel's headers in throughput.
+_ERRORS, _OVERHEAD = 3.0, 0.03
+#: A largest throughput by this factor above the second one is of another path.
+_ALONE = 1.3
 
 
 def ranges(targets: Targets) -> dict[str, tuple[float, float]]:
@@ -39,6 +48,25 @@ def ranges(targets: Targets) -> dict[str, tuple[float, float]]:
         LOSS: (0.0, most),
     }
     return {parameter.name: _on_axis(parameter, *limits[parameter]) for parameter in BASIC}
+
+
+def bounds(targets: Targets) -> tuple[dict[str, float], dict[str, float]]:
+    """The smallest rate and the largest delay that the table allows.
+
+    A scheme that carried far more than all others met another path, and does not count.
+    """
+    margins = {
+        quantity: sorted(
+            target.value * math.exp(sign * _ERRORS * noise)
+            for target, noise in zip(targets.all, targets.noise, strict=True)
+            if target.quantity == quantity and target.value > 0
+        )
+        for quantity, sign in ((THROUGHPUT, -1), (P95, 1))
+    }
+    carried, delays = margins[THROUGHPUT], margins[P95]
+    alone = len(carried) > 3 and carried[-1] > _ALONE * carried[-2]
+    least = {RATE.name: carried[-2 if alone else -1] * (1 - _OVERHEAD)}
+    return least, {DELAY.name: delays[0]} if delays else {}
 
 
 def _on_axis(parameter: Parameter, low: float, high: float) -> tuple[float, float]:

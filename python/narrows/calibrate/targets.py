@@ -6,6 +6,10 @@ and delay of |ours / theirs - 1|. The search uses more: differences of logarithm
 combined with the common misfit of its quantity, with losses included, and with large differences counting
 less than their squares. A table that a path can reproduce exactly is therefore met as exactly as its noise
 allows, and for one that no path reproduces the typical difference is minimised.
+
+A scheme may be off the path: it was limited by its application, ran while the path was another one, or is not
+the scheme that Narrows has. The further a scheme differs, the less it counts, so that the path is that of the
+schemes that agree about one (the function of Geman and McClure, of the differences of each scheme).
 """
 
 from __future__ import annotations
@@ -34,6 +38,10 @@ LOSS_WEIGHT, FULL_LOSS_WEIGHT, REPRODUCED = 0.2, 0.6, 0.03
 _CHANCE_RUNS = 4
 #: Up to this multiple of the common misfit differences count by their squares, beyond it linearly.
 _INNER = 0.5
+#: The loss of a scheme at which it counts half, with differences of about four times the typical ones.
+#: Beyond it the scheme is off the path, unless its error is below `LEAST_OFF` or this multiple of the median
+#: error of schemes.
+_OFF, LEAST_OFF, _TYPICAL = 8.0, 0.1, 3.0
 #: Throughput below this share of the table's largest counts as none.
 LEAST_THROUGHPUT = 1e-3
 
@@ -205,7 +213,9 @@ def floor_of(targets: Targets) -> Floor | None:
 
 @dataclass(frozen=True)
 class Objective:
-    """The objective: the mean over targets of sqrt(1 + (difference / scale)^2) - 1."""
+    """The objective: the mean over schemes of L / (1 + L / 8), where L is the mean over the targets of the
+    scheme of sqrt(1 + (difference / scale)^2) - 1.
+    """
 
     targets: Targets
     #: The common misfit of each quantity.
@@ -241,6 +251,26 @@ class Objective:
 
     def of(self, rows: Floats, chosen: NDArray[np.bool_] | None = None) -> Floats:
         """The objective of each row of results (rows x targets), over the chosen targets."""
+        lost, weights = self._by_scheme(rows, chosen)
+        return np.asarray((lost / (1 + lost / _OFF)) @ weights / max(weights.sum(), 1e-12), dtype=float)
+
+    def off_path(self, row: Floats) -> set[str]:
+        """The schemes that are off the path on which the results are `row`."""
+        lost, _ = self._by_scheme(row, None)
+        errors = np.abs(np.expm1(row - self.targets.theirs))
+        relative = np.array([target.relative for target in self.targets.all])
+        schemes = self.targets.schemes
+        of_schemes = {scheme: errors[self.targets.mask([scheme]) & relative] for scheme in schemes}
+        means = {scheme: float(np.mean(own)) for scheme, own in of_schemes.items() if np.isfinite(own).any()}
+        least = max(LEAST_OFF, _TYPICAL * median(means.values())) if means else 0.0
+        return {
+            scheme
+            for scheme, value in zip(schemes, lost[0], strict=True)
+            if value > _OFF and means.get(scheme, math.inf) > least
+        }
+
+    def _by_scheme(self, rows: Floats, chosen: NDArray[np.bool_] | None) -> tuple[Floats, Floats]:
+        """The lost value of each scheme (rows x schemes), and the weight of each scheme."""
         targets = self.targets
         common = np.array([self.misfit[target.quantity] for target in targets.all])
         loss = FULL_LOSS_WEIGHT if self.misfit[THROUGHPUT] <= REPRODUCED else LOSS_WEIGHT
@@ -253,6 +283,8 @@ class Objective:
         ratios = np.array([target.quantity != LOSS for target in targets.all])
         away = np.where(ratios, np.expm1(np.minimum(away, 3.0)), away)
         scaled = away / np.sqrt(self.noise**2 + (_INNER * common) ** 2)
-        # A scheme without a result on a path counts as one that is wrong by several scales.
+        # A target without a result on a path counts as one that is wrong by several scales.
         lost = np.sqrt(1 + np.where(np.isnan(scaled), 5.0, scaled) ** 2) - 1
-        return np.asarray(lost @ weights / max(weights.sum(), 1e-12), dtype=float)
+        members = np.array([targets.mask([scheme]) for scheme in targets.schemes]) * weights
+        of_schemes = members.sum(axis=1)
+        return np.asarray(lost @ members.T / np.maximum(of_schemes, 1e-12)), of_schemes

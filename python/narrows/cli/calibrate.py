@@ -96,8 +96,8 @@ def calibrate(
     Rate, delay, queue, loss and kind of link (constant, Poisson) are searched with Gaussian processes;
     further features are admitted only if they reduce the error of schemes that were left out. DIR receives
     scenario.yaml for narrows run, errors.csv, points.svg and .png, and results.json: errors of the fit, on
-    fresh seeds, of each scheme left out and refitted, the noise floor of the table, and the schemes whose
-    results no path explains on which the others fit. The same command resumes after an interruption or a
+    fresh seeds, of each scheme left out and refitted, the noise floor of the table, and the schemes
+    that are off the path on which the others agree. The same command resumes after an interruption or a
     kill. Needs pip install 'narrows[calibrate]'.
 
     Exit codes: 0 done, 2 usage, 3 a wrong table or map, 4 not possible on this machine, 130/143 interrupted.

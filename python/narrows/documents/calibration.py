@@ -32,6 +32,8 @@ class CalibrationErrors(Part, frozen=True, kw_only=True):
 
     fit: Number | None
     fresh_seeds: Number | None
+    #: The error on fresh seeds over the schemes that are on the path.
+    on_path: Number | None = None
     #: Mean errors of schemes left out of the fit.
     left_out: Number | None
     #: Mean errors if each scheme has a separate rate.
@@ -69,6 +71,8 @@ class CalibratedScheme(Part, frozen=True, kw_only=True):
     #: The scheme in the notation of scenarios.
     scheme: str
     error: Number | None
+    #: Whether the scheme is on the path: its difference is not far beyond those of the other schemes.
+    on_path: bool | None = None
     #: The error on the path that was fitted without it.
     left_out_error: Number | None
     left_out_path: CalibratedPath | None
