@@ -94,7 +94,7 @@ def test_a_known_path_is_found_again_from_three_schemes(
     to a quarter (three deviations), and a path of round values is preferred."""
     truth = Path(link, {"rate": rate, "delay": delay, "queue": queue, "loss": loss})
     file = synthetic(tmp_path, truth, ("cubic", "vegas", "bbr1"), 3, "8 s")
-    found = calibrated(file, tmp_path / "fit", "--time", 8, "--budget", 80)
+    found = calibrated(file, tmp_path / "fit", "--time", 8, "--budget", 130)
     assert_path(found, truth, loss_error=0.35)
 
 
@@ -143,7 +143,8 @@ def test_a_scheme_measured_at_another_rate_is_reported(tmp_path: File) -> None:
     assert all(one["on_path"] for one in by_scheme.values())
     assert "off the path" in " ".join(done.stdout.split())
     # Rates are tried in steps of a twentieth.
-    assert own["own_rate_factor"] == pytest.approx(0.8, abs=0.051) and own["own_rate_error"] < 0.05
+    assert own["own_rate_factor"] == pytest.approx(0.8, abs=0.051)
+    assert own["own_rate_error"] < own["error"] / 2
     assert all(one["own_rate_factor"] == pytest.approx(1, abs=0.051) for one in by_scheme.values())
     assert found["errors"]["own_rates"] < found["errors"]["fresh_seeds"]
     assert f"bbr1 {own['own_rate_factor']:g}" in " ".join(done.stdout.split())

@@ -53,6 +53,8 @@ _BOTH = 3
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: The features of a cellular link: it sends what a grant allows, at times that jitter.
 _CELLULAR = ("grants", "jitter")
+#: Share of the budget after which this start is left out.
+_CELLULAR_SHARE = 0.3
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
 #: Widths of the neighbourhoods, each as a share of the previous one: the first of each kind of link, the one
@@ -167,7 +169,7 @@ class _Fitting:
             made.left_out = examination.fit_left_out(beside)
             made.explained = examination.explain_schemes(beside, fresh)
             on_path = [name for name in self.search.targets.schemes if name not in made.off_path]
-            if not self.good_enough(examination.error(on_path, fresh)):
+            if made.off_path or not self.good_enough(examination.error(on_path, fresh)):
                 self.tell("rates of their own")
                 made.own_rates = examination.own_rates(path)
         return made
@@ -278,7 +280,9 @@ class _Fitting:
         """A Poisson link with grants and jitter as another start; None if nothing can be gained by it."""
         poisson = next((space for space in spaces if space.link == POISSON), None)
         best = min(spaces, key=self.search.cost)
-        if poisson is None or len(self.schemes) < 3 or self.good_enough(self.expected_error(best)):
+        if poisson is None or len(self.schemes) < 3 or self.spent(_CELLULAR_SHARE):
+            return None
+        if self.good_enough(self.expected_error(best)):
             return None
         self.tell("cellular link")
         space = poisson
