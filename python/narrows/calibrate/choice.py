@@ -94,7 +94,7 @@ class Choice:
             paths, rows = [paths[int(at)] for at in best], rows[best]
         return paths[0]
 
-    def rounder(self, best: Path, space: Space) -> Path:
+    def round_off(self, best: Path, space: Space) -> Path:
         """The path, or a path of round values near it that is clearly closer to the table on the
         same seeds.
         """

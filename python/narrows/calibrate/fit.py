@@ -150,7 +150,7 @@ class _Fitting:
             best.append(self.search.best(inner))
         self.tell("comparing the best")
         path = self.choice.race(inner, self.others)
-        path = self.choice.rounder(path, wider if inner.features else wide)
+        path = self.choice.round_off(path, wider if inner.features else wide)
         self.trials = [
             replace(trial, admitted=trial.admitted and trial.feature in path.features)
             for trial in self.trials
@@ -282,7 +282,7 @@ class _Fitting:
         best = min(spaces, key=self.search.cost)
         if poisson is None or len(self.schemes) < 3 or self.spent(_CELLULAR_SHARE):
             return None
-        if self.good_enough(self.expected_error(best)):
+        if self.good_enough(self.predict_error(best)):
             return None
         self.tell("cellular link")
         space = poisson
@@ -293,7 +293,7 @@ class _Fitting:
             self.search.step(space, _STEP)
         return space
 
-    def expected_error(self, space: Space) -> float:
+    def predict_error(self, space: Space) -> float:
         """The expected error of the best path of a space, over schemes that are on it."""
         row = self.search.expect(space, [self.search.best(space)])
         off = self.search.targets.mask(sorted(self.search.objective.off_path(row[0])))
@@ -315,7 +315,7 @@ class _Fitting:
 
     def features_wanted(self, space: Space) -> bool:
         """True if features can gain anything; records the reason if not."""
-        error = self.expected_error(space)
+        error = self.predict_error(space)
         if len(self.schemes) < 3:
             self.not_tried = "an error of schemes left out needs three schemes"
         elif self.good_enough(error):
