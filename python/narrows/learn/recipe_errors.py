@@ -17,7 +17,7 @@ _PLACE = re.compile(r" at line (\d+) column \d+$")
 _MISSING = re.compile(r"missing field `(\w+)`")
 _UNKNOWN = re.compile(r"unknown field `(.+)`, (?:expected (?:one of )?(.+)|there are no fields)")
 _INVALID = re.compile(r"invalid (?:type|value|length)[: ]+(.+), expected (.+)", re.DOTALL)
-#: What the reader expects, and what a recipe may say.
+#: Types of the reader, and the words for them in a recipe.
 _ALLOWED = (
     (r"[ui](8|16|32|64|size)|a nonzero [ui]\d+", "a whole number of at least 0"),
     (r"f(32|64)", "a number"),
