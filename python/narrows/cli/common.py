@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from narrows.campaign.store import CampaignFolder
     from narrows.documents.results import Results
     from narrows.hosts.remote_host import RemoteOptions
+    from narrows.paper.table import Table
 
 
 class Parts(StrEnum):
@@ -27,6 +28,24 @@ class Parts(StrEnum):
     NONE = "none"
 
 
+class TableForm(StrEnum):
+    """The forms of tables for papers."""
+
+    LATEX = "latex"
+    STANDALONE = "standalone"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+#: Requests a table for a paper.
+PaperForm = Annotated[
+    TableForm | None,
+    option(
+        "--format",
+        help="Write one table for a paper: LaTeX for \\input (with booktabs), a LaTeX document of it alone,"
+        " CSV with the ends of intervals, or Markdown.  [default: by the ending of -o: .tex, .csv, .md]",
+    ),
+]
 #: Requests a document in place of tables.
 Json = Annotated[bool, option("--json", help="Print one JSON document.")]
 #: Files with user-defined metrics.
@@ -64,6 +83,23 @@ REMOTE_FOLDER = option(
     metavar="FOLDER",
     help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
 )
+
+
+def write_table(table: Table, form: str, output: Path | None) -> None:
+    """Writes a table for a paper to a file, as a whole or not at all, or prints it."""
+    from narrows.console import say
+    from narrows.paper.forms import FORMS, warning
+
+    text = FORMS[form].write(table)
+    if long := warning(table, form):
+        say(f"narrows: {long}")
+    if output is None:
+        print(text, end="")
+        return
+    from narrows.campaign.json_files import write_atomically
+
+    write_atomically(output, text)
+    print(f"table: {output}")
 
 
 def remote_options(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from click.exceptions import Exit
 
 from narrows.cli.app import command
-from narrows.cli.common import Json, Only, Schemes, chosen_labels, names_in, read_metrics
+from narrows.cli.common import Json, Only, PaperForm, Schemes, chosen_labels, names_in, read_metrics
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def compare(
     ] = None,
     markdown: Annotated[bool, option("--markdown", help="Print Markdown, for a pull request.")] = False,
     html: Annotated[bool, option("--html", help="Print one HTML page with everything in it.")] = False,
+    form: PaperForm = None,
     as_json: Json = False,
     output: Annotated[
         Path | None, option("-o", "--output", metavar="FILE", help="Write to this file instead.")
@@ -116,14 +117,22 @@ def compare(
 
     Exit codes: 0 done, 2 usage, 3 not comparable or damaged, 5 a limit of --fail-on is broken.
     """
+    from narrows.cli.common import write_table
     from narrows.comparison.document import Request, compare
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT, EXIT_EXPECTATION
+    from narrows.paper.differences import comparison_table
+    from narrows.paper.forms import form_of
 
     names = names_in(metrics)
     files = [Path(name) for name in names if name.endswith(".py")]
     read_metrics(files)
-    _check_output(folders, output, (markdown, html, as_json))
+    paper = None if form is None else form.value
+    if paper is None and output is not None and output.suffix.lower() in (".tex", ".csv"):
+        paper = form_of(output)
+    if paper == "markdown":
+        markdown, paper = True, None
+    _check_output(folders, output, (markdown, html, as_json, paper is not None))
     request = Request(
         folders,
         schemes=_rows(folders, schemes, only),
@@ -139,7 +148,10 @@ def compare(
         warn=lambda text: say(f"narrows: {text}"),
     )
     document = _with_progress(request, compare)
-    _show(document, markdown=markdown, html=html, as_json=as_json, output=output)
+    if paper is not None:
+        write_table(comparison_table(document), paper, output)
+    else:
+        _show(document, markdown=markdown, html=html, as_json=as_json, output=output)
     broken = [limit.limit for limit in document.limits if limit.broken]
     if broken:
         say(f"narrows: broken: {'; '.join(broken)}")
@@ -172,7 +184,7 @@ def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, .
     from narrows.errors import UsageError
 
     if sum(forms) > 1:
-        raise UsageError("--json, --markdown and --html are different forms; write one of them")
+        raise UsageError("--json, --markdown, --html and --format are different forms; write one of them")
     for folder in folders:
         if folder.suffix in (".html", ".md", ".json", ".txt") and not folder.is_dir():
             raise UsageError(f"{folder} is not a folder of results; to write there: -o {folder}")

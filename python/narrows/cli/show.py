@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from narrows.cli.app import command
-from narrows.cli.common import Json, Metrics, Only, Schemes, chosen_labels, read_metrics
+from narrows.cli.common import (
+    Json,
+    Metrics,
+    Only,
+    PaperForm,
+    Schemes,
+    chosen_labels,
+    names_in,
+    read_metrics,
+    write_table,
+)
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
@@ -40,9 +50,23 @@ def show(
     schemes: Schemes = None,
     only: Only = None,
     metrics: Metrics = None,
+    form: PaperForm = None,
+    columns: Annotated[
+        str | None,
+        option(
+            metavar="M,N",
+            help='With --format: the metrics of its columns, by name or head: "thr,p95 OWD,loss".',
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, option("-o", "--output", metavar="FILE", help="Write the table to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the tables of campaigns, or the facts of a cell.
+
+    For a paper, --format latex or -o table.tex writes the table of schemes with intervals, the verdicts of
+    the runs in a note; narrows show results/x -o table.csv the same as plain numbers.
 
     For a sweep, the throughput as narrows sweep show prints it.
 
@@ -53,7 +77,10 @@ def show(
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
     from narrows.errors import UsageError
+    from narrows.paper.forms import form_of
 
+    paper = form.value if form is not None else form_of(output)
+    _check_form(folders, paper, columns, output, as_json, interval)
     chosen = schemes is not None or bool(only)
     if chosen and (
         interval or any((path / name).exists() for path in folders for name in ("run.json", "sweep.json"))
@@ -81,6 +108,14 @@ def show(
     labels = chosen_labels(opened, schemes, only)
     pairs = [(folder.path, _rows_of(result, labels)) for folder, result in several]
     cells = [[cell for cell in folder.cells if labels is None or cell.scheme in labels] for folder in opened]
+    if paper is not None:
+        from narrows.paper.summary import summary_table
+
+        table = summary_table(opened, [result for _, result in pairs], names_in(columns))
+        write_table(table, paper, output)
+        if len(several) < len(folders):
+            raise Exit(EXIT_BAD_INPUT)
+        return
     if as_json:
         from narrows.analysis.attempts import to_document
 
@@ -122,6 +157,33 @@ def show(
         print_cells(console, cells[0])
     if len(several) < len(folders):
         raise Exit(EXIT_BAD_INPUT)
+
+
+def _check_form(
+    folders: list[Path],
+    form: str | None,
+    columns: str | None,
+    output: Path | None,
+    as_json: bool,
+    interval: str | None,
+) -> None:
+    """Refuses options of tables for papers where there is no such table."""
+    from narrows.errors import UsageError
+
+    if form is None:
+        if output is not None:
+            raise UsageError(f"-o {output}: the name must end in .tex, .csv or .md, or --format say the form")
+        if columns is not None:
+            raise UsageError(
+                "--columns chooses the columns of a table for a paper; add --format latex or csv"
+            )
+        return
+    if as_json or interval:
+        raise UsageError("--format, --json and --interval print different things; use one of them")
+    if output is not None and output.is_dir():
+        raise UsageError(f"-o {output} is a folder; name a file")
+    if any((path / name).exists() for path in folders for name in ("run.json", "sweep.json")):
+        raise UsageError("--format writes the table of campaigns; a cell or a sweep has none")
 
 
 def _rows_of(results: Results, labels: list[str] | None) -> Results:
