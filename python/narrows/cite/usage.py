@@ -95,7 +95,7 @@ def _files(component: Component) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> dict[str, str]:
+def _read_shipped() -> dict[str, str]:
     """The names of the shipped traces by their SHA-256."""
     return {
         file_sha256(read_whole(path, "trace", _MOST_BYTES)): path.name
@@ -104,7 +104,7 @@ def _shipped() -> dict[str, str]:
 
 
 def _trace(name: str, digest: str) -> CitedEntry:
-    shipped = _shipped().get(digest)
+    shipped = _read_shipped().get(digest)
     if shipped is not None:
         return cite_component("trace", shipped)
     return CitedEntry(

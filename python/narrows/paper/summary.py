@@ -103,12 +103,12 @@ def _cell(statistics: Statistics | None, metric: Metric) -> Cell:
     )
 
 
-def _degraded(line: SummaryLine, results: Results) -> int:
+def _count_degraded(line: SummaryLine, results: Results) -> int:
     return len({row.run for row in results.rows if row.scheme == line.scheme and row.verdict == "degraded"})
 
 
 def _runs(line: SummaryLine, results: Results) -> Cell:
-    degraded = _degraded(line, results)
+    degraded = _count_degraded(line, results)
     return Cell(
         text=runs_in_words(line.started, line.finished, line.valid, degraded),
         data=(
@@ -135,7 +135,7 @@ def _outcomes(lines: Sequence[Mapping[str, SummaryLine]], results: Sequence[Resu
     started = sum(line.started for line, _ in pairs)
     failed = sum(line.started - line.finished for line, _ in pairs)
     invalid = sum(line.finished - line.valid for line, _ in pairs)
-    degraded = sum(_degraded(line, result) for line, result in pairs)
+    degraded = sum(_count_degraded(line, result) for line, result in pairs)
     counts = (
         (degraded, "degraded (counted)"),
         (invalid, "invalid (excluded)"),
