@@ -16,14 +16,15 @@ import figures_kit as kit
 from campaign_kit import narrows, simulate
 from narrows.documents.identify import Card
 from narrows.documents.reference import schema
-from narrows.errors import DataError
+from narrows.errors import DataError, ScenarioError
 from narrows.identify import next_probe, overlays, references
-from narrows.identify.features import LONG, PROBES, SHORT
+from narrows.identify.calibration import Sums
+from narrows.identify.features import LONG, PAUSE, PROBES, SHORT, TWO_RTTS
 from narrows.identify.naming import Namer, best_of
 from narrows.identify.naming_text import sentence
 from narrows.identify.probe_paths import UNCHANGED, PathFactors, load_probe
 from narrows.identify.reference_library import POINTS, Library, read_library, write_library
-from narrows.identify.running import SIMULATE, Order, name_cards, run_probes
+from narrows.identify.running import SIMULATE, Order, load_probes, name_cards, run_probes
 from narrows.identify.scheme_families import FAMILIES, family_of, name_of
 from narrows.identify.simulated_cards import simulate_card
 from narrows.report.drawing import Options
@@ -247,3 +248,37 @@ def test_a_campaign_of_another_scenario_has_no_name(tmp_path: Path) -> None:
     folder = simulate(tmp_path / "small", SMALL)
     (card,) = json.loads(narrows("identify", folder, "--json").stdout)["cards"]
     assert card.get("naming") is None
+
+
+def test_a_program_has_no_card_of_the_probe_that_needs_other_traffic() -> None:
+    changes = [Override("--where", "where", "emulate"), Override("WHAT", "schemes", "[iperf3:cubic]")]
+    loaded, reasons = load_probes(PROBES, changes)
+    assert set(loaded) == set(PROBES) - {PAUSE}
+    assert reasons == {PAUSE: "its probe needs traffic that the sender can't be given"}
+    with pytest.raises(ScenarioError):
+        load_probes(PROBES, [Override("WHAT", "schemes", "[{scheme: reno, beta: 2}]")])
+
+
+def test_jitter_and_a_further_round_trip_move_with_the_path() -> None:
+    reno = [Override("WHAT", "schemes", "[reno]")]
+    (cell,) = cells_of(load_probe(TWO_RTTS, PathFactors(rtt=0.5, jitter_ms=2), reno).scenario)
+    first, second = cell.flows
+    assert cell.network.rtt_ns(first) == 10e6
+    assert cell.network.rtt_ns(second) == 50e6
+    assert [element.kind for element in cell.network.forward or ()][-1] == "jitter"
+    # Words such as on are no booleans in scenarios.
+    (cell,) = cells_of(load_probe(PAUSE, PathFactors(rtt=0.5), reno).scenario)
+    assert cell.flows[0].traffic_kind == "onoff"
+
+
+def test_a_scheme_that_is_unusually_varied_is_less_suspicious(namer: Namer) -> None:
+    """The odds of none of these fall with what is usual for the nearest scheme."""
+    fit = namer.fit(np.ones(len(namer.model.keys), bool))
+    count = len(namer.model.schemes)
+    likelihoods = np.full((2, count), -100.0)
+    calm, varied = int(fit.usual.argmin()), int(fit.usual.argmax())
+    likelihoods[0, calm] = likelihoods[1, varied] = 50.0
+    surprises = np.full((2, count), float(fit.usual[varied]))
+    shares, none = fit.probabilities(Sums(likelihoods, surprises, len(namer.model.keys)))
+    assert none[0] > none[1]
+    assert np.allclose(shares.sum(axis=1) + none, 1)

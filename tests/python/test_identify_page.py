@@ -14,15 +14,15 @@ import figures_kit as kit
 from browser import PROGRAM, Browser
 from campaign_kit import narrows
 from narrows.documents.identify import Card
-from narrows.identify import figures, text
-from narrows.identify.features import FEATURES, LOSS_EXPONENT
+from narrows.identify import figures, loss_figures, text
+from narrows.identify.features import COMBINED, FEATURES
 from narrows.identify.page import draw_all
 from narrows.identify.running import SIMULATE, Order, run_probes
 from narrows.report.drawing import Options
 
 NO_BROWSER = "no Chromium is installed, so pages are not opened (Debian package: chromium)"
 #: Together they show every feature.
-SCHEMES = ("cubic", "scalable", "bbr1", "copa")
+SCHEMES = ("cubic", "scalable", "bbr1", "copa", "compound")
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,8 @@ def test_figures_of_lines_show_all_their_data_and_no_text_over_another(
 
 
 def test_every_feature_has_a_picture_and_is_drawn_for_a_scheme(place: Path) -> None:
-    names = {feature.name for feature in (*FEATURES, LOSS_EXPONENT)}
-    assert names <= set(figures.PICTURES)
+    names = {feature.name for feature in (*FEATURES, *(feature for feature, _ in COMBINED))}
+    assert names == set(figures.PICTURES) | set(loss_figures.PICTURES)
     measured = {line.name for scheme in SCHEMES for line in card(place, scheme).lines if line.why is None}
     drawn = {name if name in names else name.rpartition("-")[0] for name in measured}
     assert names == drawn

@@ -7,13 +7,10 @@ not have. Each card is named twice: by the library, and by the library without t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from pathlib import Path
 from typing import Annotated
-
-import numpy as np
 
 from narrows.cli.parameters import option
 from narrows.console import say
@@ -24,39 +21,20 @@ from narrows.identify.reference_library import read_library
 from narrows.identify.references import list_native
 from narrows.identify.scheme_families import family_of, name_of
 from narrows.identify.simulated_cards import simulate_card
-from narrows.text import markdown_table
+from validation.identify.study import LINUX, Trial, report, write_page
 
 #: The library's seeds begin at 2000.
-FIRST_SEED = 9001
-#: A wrong name with more than this probability misleads.
-MISLEADING = 0.8
-#: Edges of stated probabilities in the table of reliability.
-_EDGES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A card of a scheme, and its names by the library with and without the scheme's family."""
-
-    scheme: str
-    seed: int
-    closed: tuple[str, float]
-    open: tuple[str, float]
-
-    @property
-    def is_named(self) -> bool:
-        """True if its name is right."""
-        return self.closed[0] == name_of(self.scheme)
-
-    @property
-    def is_in_family(self) -> bool:
-        """True if the family of its name is right."""
-        return self.closed[0] != NONE and family_of(self.closed[0]) == family_of(name_of(self.scheme))
-
-    @property
-    def is_refused(self) -> bool:
-        """True if the library without its family calls it none of these."""
-        return self.open[0] == NONE
+FIRST_SEED = 9101
+#: Paths outside those of the library.
+OUTSIDE = {
+    "half the rate": PathFactors(rate=0.5),
+    "twice the rate": PathFactors(rate=2),
+    "half the round trip": PathFactors(rtt=0.5),
+    "twice the round trip": PathFactors(rtt=2),
+    "half the buffer": PathFactors(buffer=0.5),
+    "twice the buffer": PathFactors(buffer=2),
+    "2 ms of jitter": PathFactors(jitter_ms=2),
+}
 
 
 def run(
@@ -67,18 +45,43 @@ def run(
     schemes: Annotated[
         list[str] | None, option("--scheme", metavar="NAME", help="Only this scheme. Repeatable.")
     ] = None,
+    outside: Annotated[
+        int,
+        option("--outside", min=0, help="Runs of each algorithm of Linux on each path outside the library."),
+    ] = 0,
+    page: Annotated[
+        Path | None, option("--page", metavar="FILE", help="Write the page of the study in Markdown.")
+    ] = None,
 ) -> None:
     """Name simulated senders on paths around the probes, and count how often the name is right."""
-    trials, seconds = [], []
-    for scheme in schemes or list_native():
+    chosen = schemes or list_native()
+    trials: list[Trial] = []
+    for scheme in chosen:
         say(scheme)
         for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            began = time.process_time()
-            card = simulate_card(scheme, seed, PathFactors.from_seed(seed, spread))
-            closed = _name(_namer(None), card)
-            seconds.append(time.process_time() - began)
-            trials.append(Trial(scheme, seed, closed, _name(_namer(family_of(name_of(scheme))), card)))
-    print("\n\n".join(report(trials, seconds)))
+            trials.append(_try(scheme, seed, PathFactors.from_seed(seed, spread)))
+    for path, factors in OUTSIDE.items() if outside else ():
+        say(path)
+        for scheme in [name for name in LINUX if name in chosen]:
+            for seed in range(FIRST_SEED, FIRST_SEED + outside):
+                trials.append(_try(scheme, seed, factors, path))
+    print("\n\n".join(report(trials)))
+    if page is not None:
+        write_page(page, trials, _namer(None))
+
+
+def _try(scheme: str, seed: int, factors: PathFactors, path: str = "") -> Trial:
+    """Simulates a card and names it."""
+    began = time.process_time()
+    return name_card(scheme, seed, simulate_card(scheme, seed, factors), began, path)
+
+
+def name_card(scheme: str, seed: int, card: Card, began_s: float, path: str = "") -> Trial:
+    """The trial of a card, of which the simulation began at this processor time."""
+    closed = _name(_namer(None), card)
+    seconds = time.process_time() - began_s
+    without = _name(_namer(family_of(name_of(scheme))), card)
+    return Trial(scheme, seed, closed, without, path, seconds)
 
 
 @cache
@@ -92,68 +95,3 @@ def _namer(without: str | None) -> Namer:
 def _name(namer: Namer, card: Card) -> tuple[str, float]:
     naming: Naming | None = namer.name(card)
     return best_of(naming) if naming is not None else (NONE, 1.0)
-
-
-def report(trials: Sequence[Trial], seconds: Sequence[float]) -> Iterator[str]:
-    """The tables of a study in Markdown."""
-    count = len(trials)
-    misled = [
-        trial for trial in trials if not trial.is_in_family and trial.closed[0] != NONE
-        and trial.closed[1] > MISLEADING
-    ]  # fmt: skip
-    misled_open = [trial for trial in trials if not trial.is_refused and trial.open[1] > MISLEADING]
-
-    def share(part: int) -> str:
-        return f"{100 * part / count:.1f} %"
-
-    yield markdown_table(
-        ["of cards", "share"],
-        [
-            ["right name", share(sum(trial.is_named for trial in trials))],
-            ["right family", share(sum(trial.is_in_family for trial in trials))],
-            [f"wrong family with more than {MISLEADING:g}", share(len(misled))],
-            ["none of these, without the family in the library", share(sum(t.is_refused for t in trials))],
-            [f"a name with more than {MISLEADING:g}, without it", share(len(misled_open))],
-        ],
-    )
-    yield _reliability(trials)
-    misses: dict[tuple[str, str], int] = {}
-    for trial in trials:
-        if not trial.is_named:
-            key = (trial.scheme, trial.closed[0])
-            misses[key] = misses.get(key, 0) + 1
-    if misses:
-        rows = [[scheme, name, str(number)] for (scheme, name), number in misses.items()]
-        yield markdown_table(["scheme", "named", "cards"], rows)
-    taken: dict[tuple[str, str], int] = {}
-    for trial in trials:
-        if not trial.is_refused:
-            key = (trial.scheme, trial.open[0])
-            taken[key] = taken.get(key, 0) + 1
-    if taken:
-        rows = [[scheme, name, str(number)] for (scheme, name), number in taken.items()]
-        yield markdown_table(["scheme that the library lacks", "named", "cards"], rows)
-    time_s = f"{np.median(seconds):.1f} s of processor time each (median), {max(seconds):.1f} s at most"
-    yield f"{count} cards; {time_s}."
-
-
-def _reliability(trials: Sequence[Trial]) -> str:
-    """Stated probabilities of the first answer by the share of right ones, with and without the family."""
-    stated, right = [], []
-    for trial in trials:
-        stated += [trial.closed[1], trial.open[1]]
-        right += [trial.is_named, trial.is_refused]
-    probability, correct = np.array(stated), np.array(right)
-    rows = []
-    for low, high in pairwise(_EDGES):
-        inside = (probability > low) & (probability <= high)
-        if inside.any():
-            rows.append(
-                [
-                    f"{low:g} to {high:g}",
-                    f"{probability[inside].mean():.2f}",
-                    f"{correct[inside].mean():.2f}",
-                    str(int(inside.sum())),
-                ]
-            )
-    return markdown_table(["stated", "mean", "right", "answers"], rows)

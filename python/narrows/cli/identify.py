@@ -171,10 +171,11 @@ class _Limits:
 
 def _check_lines(names: list[str]) -> None:
     from narrows.errors import UsageError
-    from narrows.identify.features import FEATURES, LOSS_EXPONENT
+    from narrows.identify.features import COMBINED, FEATURES
     from narrows.text import any_of, did_you_mean
 
-    known = ["any", *(feature.name for feature in (*FEATURES, LOSS_EXPONENT))]
+    combined = [feature for feature, _ in COMBINED]
+    known = ["any", *(feature.name for feature in (*FEATURES, *combined))]
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known) or f"; there is {any_of(known)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,14 +14,17 @@ from msgspec.structs import replace
 from narrows.documents.identify import Card, Line, Span
 from narrows.errors import DataError
 from narrows.identify.estimates import estimate
-from narrows.identify.features import FEATURES, LOSS_EXPONENT, PROBES, RANDOM_LOSS, Feature
+from narrows.identify.features import COMBINED, FEATURES, PROBES, RANDOM_LOSS, Feature
 from narrows.identify.logs import Log, read_any
-from narrows.identify.responses import LossPoint, fit_exponent, loss_point, loss_ratio
+from narrows.identify.responses import LossPoint, loss_point, loss_ratio
 from narrows.identify.samples import NotMeasuredError, Sample
 from narrows.identify.trace import Trace
 
 #: Digits of numbers in the document: no feature is measured better.
 _DIGITS = 6
+_SIGNED = frozenset(
+    feature.name for feature in (*FEATURES, *(feature for feature, _ in COMBINED)) if feature.is_signed
+)
 
 
 @dataclass(frozen=True)
@@ -53,16 +56,23 @@ class _Outcome:
 _Outcomes = dict[tuple[str, str], tuple[Line, list[_Outcome]]]
 
 
-def make_card(what: str, scheme: str, where: str, runs: Sequence[Runs], why_not: str) -> Card:
+def make_card(
+    what: str,
+    scheme: str,
+    where: str,
+    runs: Sequence[Runs],
+    why_not: str,
+    reasons: Mapping[str, str] | None = None,
+) -> Card:
     """The card of a scheme from its runs on probes and other scenarios; `why_not` is the reason in lines of
-    probes without runs; if it is empty, these have no lines."""
+    probes without runs, unless `reasons` has another one; if it is empty, these have no lines."""
     lines: list[Line] = []
     notes: list[str] = []
     measured = {group.probe: group for group in runs}
     for probe in [*PROBES, *(name for name in measured if name not in PROBES)]:
         if (group := measured.get(probe)) is None:
-            if why_not:
-                lines += [_empty(feature, probe, why_not) for feature in _features_of(probe)]
+            if why := (reasons or {}).get(probe, why_not):
+                lines += [_empty(feature, probe, why) for feature in _features_of(probe)]
             continue
         outcomes, problems = _measure(group)
         notes += [*group.notes, *problems]
@@ -106,12 +116,9 @@ def _measure(group: Runs) -> tuple[_Outcomes, list[str]]:
         if group.probe == RANDOM_LOSS:
             points.setdefault(number, []).append(loss_point(trace))
     for number, several in points.items():
-        _add(
-            outcomes,
-            _empty(LOSS_EXPONENT, RANDOM_LOSS),
-            f"run {number}",
-            partial(fit_exponent, several),
-        )
+        for feature, measure in COMBINED:
+            line = _empty(feature, RANDOM_LOSS)
+            _add(outcomes, line, f"run {number}", partial(measure, several))
     return outcomes, problems
 
 
@@ -132,9 +139,9 @@ def _variant(line: Line, trace: Trace) -> Line:
 
 
 def _by_ratio(outcome: tuple[Line, list[_Outcome]]) -> float:
-    """Lines of ratios of loss by these; the sort leaves all others in their order."""
+    """Lines of ratios of loss by these; the sort leaves all others in their order before them."""
     ratio = outcome[0].name.rpartition("-")[2]
-    return float(ratio) if ratio.replace(".", "", 1).isdecimal() else 0.0
+    return float(ratio) if ratio.replace(".", "", 1).isdecimal() else -1.0
 
 
 def _add(outcomes: _Outcomes, line: Line, cell: str, measure: Callable[[], Sequence[Sample]]) -> None:
@@ -173,7 +180,7 @@ def _line(line: Line, outcomes: list[_Outcome]) -> Line:
     if made.error is None:
         values = [float(sample.value) for sample in every]
         low, high = min(low, *values), max(high, *values)
-    if line.name != LOSS_EXPONENT.name:
+    if line.name not in _SIGNED:
         # All other features are amounts, and none is negative.
         low = max(0.0, low)
     return replace(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from narrows.identify import responses, rhythm, windows
+from narrows.identify import pauses, responses, rhythm, windows
+from narrows.identify.responses import LossPoint
 from narrows.identify.samples import NotMeasuredError, Sample
 from narrows.identify.trace import (
     ANSWERS,
@@ -21,9 +22,23 @@ from narrows.identify.trace import (
 SHORT, LONG, SHALLOW = "probe-short-rtt", "probe-long-rtt", "probe-shallow-buffer"
 RANDOM_LOSS, RATE_STEP, RTT_STEP = "probe-random-loss", "probe-rate-step", "probe-rtt-step"
 BESIDE_CUBIC, ECN = "probe-beside-cubic", "probe-ecn"
+LARGE, PAUSE, TWO_RTTS = "probe-large-window", "probe-pause", "probe-two-rtts"
 #: The probes in the order in which they run: those that separate most schemes first.
-PROBES = (SHORT, LONG, SHALLOW, BESIDE_CUBIC, RANDOM_LOSS, RATE_STEP, ECN, RTT_STEP)
-_STEADY = (SHORT, LONG, SHALLOW)
+PROBES = (
+    SHORT,
+    LONG,
+    SHALLOW,
+    LARGE,
+    BESIDE_CUBIC,
+    RANDOM_LOSS,
+    RATE_STEP,
+    ECN,
+    RTT_STEP,
+    PAUSE,
+    TWO_RTTS,
+)
+_STEADY = (SHORT, LONG, SHALLOW, LARGE)
+_GROWING = (SHORT, LONG, LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +56,23 @@ class Feature:
     digits: int = 3
     #: The kinds of data from which it is measured.
     needs: tuple[str, ...] = (SENDING, ARRIVALS, LOSSES, DELAYS, WINDOW)
+    #: True if values may be negative.
+    is_signed: bool = False
 
 
 def _refuse(_trace: Trace) -> Sequence[Sample]:
     raise NotMeasuredError("it is measured from several runs together")
 
 
+LOSS_EXPONENT = Feature(
+    "loss-exponent", "throughput by loss, exponent", "", (RANDOM_LOSS,), _refuse, False, is_signed=True
+)
+LOSS_TOLERANCE = Feature("loss-tolerance", "tolerated loss", "share", (RANDOM_LOSS,), _refuse, False)
 #: Measured from the runs at all ratios of loss together.
-LOSS_EXPONENT = Feature("loss-exponent", "throughput by loss, exponent", "", (RANDOM_LOSS,), _refuse, False)
+COMBINED: tuple[tuple[Feature, Callable[[Sequence[LossPoint]], Sequence[Sample]]], ...] = (
+    (LOSS_EXPONENT, responses.fit_exponent),
+    (LOSS_TOLERANCE, responses.find_tolerance),
+)
 FEATURES = (
     Feature("slow-start-growth", "slow start, growth per round", "", (LONG,), windows.measure_start, True, 2),
     Feature("slow-start-end", "slow start, ended by", "", _STEADY, windows.measure_exit),
@@ -62,15 +86,22 @@ FEATURES = (
         2,
     ),
     Feature("decrease", "window after a loss", "share", _STEADY, windows.measure_decrease),
-    Feature("law", "law of growth", "", (SHORT, LONG), windows.measure_law),
+    Feature("law", "law of growth", "", _GROWING, windows.measure_law),
+    Feature("growth-linear", "growth, linear", "packets/round", _GROWING, windows.measure_linear, True, 2),
     Feature(
-        "growth-linear", "growth, linear", "packets/round", (SHORT, LONG), windows.measure_linear, True, 2
+        "growth-empty",
+        "growth, empty queue",
+        "packets/round",
+        (LARGE,),
+        windows.measure_empty_growth,
+        True,
+        2,
     ),
     Feature(
         "growth-exponential",
         "growth, exponential",
         "share/round",
-        (SHORT, LONG),
+        _GROWING,
         windows.measure_exponential,
         True,
         4,
@@ -80,7 +111,7 @@ FEATURES = (
         "queue",
         "standing queue",
         "packets",
-        (SHORT, LONG, ECN),
+        (*_GROWING, ECN),
         rhythm.measure_queue,
         True,
         1,
@@ -117,6 +148,18 @@ FEATURES = (
     ),
     Feature("share", "share beside CUBIC", "share", (BESIDE_CUBIC,), responses.measure_share, False),
     Feature("harm", "harm to CUBIC", "share", (BESIDE_CUBIC,), responses.measure_harm, False),
+    Feature(
+        "rtt-bias",
+        "bias to short round trips",
+        "",
+        (TWO_RTTS,),
+        responses.measure_rtt_bias,
+        False,
+        2,
+        is_signed=True,
+    ),
+    Feature("pause", "window after a pause is", "", (PAUSE,), pauses.measure_reaction, False),
+    Feature("pause-window", "window after a pause", "share", (PAUSE,), pauses.measure_window, False, 2),
     Feature("rise", "rate rises: 90 % after", "s", (RATE_STEP,), responses.measure_rise, True, 2),
     Feature("peak", "rate falls: largest delay", "s", (RATE_STEP,), responses.measure_peak),
     Feature(

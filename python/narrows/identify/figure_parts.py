@@ -13,6 +13,7 @@ from narrows.report.drawing import TimePlot
 
 #: Seconds of a run, from and to.
 Interval = tuple[float, float]
+HEIGHT_MM = 50.0
 #: More points than this are thinned, without loss of extremes.
 MOST_POINTS = 500
 TRACE = style.of_flow(0, "trace")

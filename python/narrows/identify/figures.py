@@ -7,7 +7,7 @@ unit of the axis are levels over their seconds of the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from narrows.documents.identify import Line
-from narrows.identify import responses, rhythm, windows
-from narrows.identify.features import LOSS_EXPONENT
+from narrows.identify import pauses, responses, rhythm, windows
 from narrows.identify.figure_parts import (
+    HEIGHT_MM,
     MEASURED,
     MOST_POINTS,
     TRACE,
@@ -33,7 +33,6 @@ from narrows.identify.figure_parts import (
     mark_time,
     spans_of,
 )
-from narrows.identify.responses import LossPoint
 from narrows.identify.trace import Trace
 from narrows.report import style
 from narrows.report.drawing import Options, TimePlot, new_figure, paper_style, settle, time_axes
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 #: Figures fit a column of a page, and a phone.
 OPTIONS = Options(width_mm=88.0)
-_HEIGHT_MM = 50.0
 #: Figures of a rhythm show about this many of its samples.
 _MOST_SAMPLES = 6
 _TIME = "time since the start of the run (s)"
@@ -82,7 +80,7 @@ def picture_of(line: Line) -> Picture:
 def time_panel(options: Options, span: Interval, y: str, x: str = _TIME) -> Iterator[TimePlot]:
     """Axes over a part of the run, whose limits and legend come last."""
     with paper_style(options):
-        figure = new_figure(options, _HEIGHT_MM)
+        figure = new_figure(options, HEIGHT_MM)
         plot = TimePlot(figure, time_axes(figure, options, span[1], y))
         plot.axes.set_xlabel(x, labelpad=1.5)
         yield plot
@@ -91,7 +89,7 @@ def time_panel(options: Options, span: Interval, y: str, x: str = _TIME) -> Iter
             pad = 0.12 * (high - low) or 1.0
             plot.axes.set_ylim(low - pad if low < 0 else 0, high + pad)
             plot.axes.set_xlim(*span)
-        settle(plot.axes, plot.entries, options, _HEIGHT_MM)
+        settle(plot.axes, plot.entries, options, HEIGHT_MM)
 
 
 def _interval(line: Line, trace: Trace, samples: int) -> Interval:
@@ -139,6 +137,17 @@ def _growth(plot: TimePlot, trace: Trace, _line: Line, span: Interval) -> None:
         plot.reach(values)
     if shown is not None:
         plot.show(shown, "fitted law")
+
+
+def _empty(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
+    draw_rounds(plot, trace, span)
+    lines = []
+    for start, end, growth in levels_of(line):
+        inside = np.flatnonzero((trace.round_times >= start) & (trace.round_times < end - 1e-6))
+        middle = float(trace.round_windows[inside].mean())
+        reach = growth * (len(inside) - 1) / 2
+        lines.append((start, middle - reach, float(trace.round_times[inside[-1]]), middle + reach))
+    draw_falls(plot, lines, "growth while the queue is empty")
 
 
 def _start(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
@@ -225,13 +234,33 @@ def _loss_window(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> No
 
 
 def _share(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
+    _draw_share(plot, trace, span)
+    draw_levels(plot, levels_of(line), span, "measured")
+
+
+def _draw_share(plot: TimePlot, trace: Trace, span: Interval) -> None:
     edges = np.linspace(*span, 101)
     mine = np.diff(trace.arrived_bytes_until(edges))
     others = np.histogram(trace.others_s, edges, weights=trace.others_bytes)[0]
     both = mine + others
     share = np.divide(mine, both, out=np.full(len(both), np.nan), where=both > 0)
     draw_curve(plot, edges[1:], share, span, "share of the delivered data", "pre")
-    draw_levels(plot, levels_of(line), span, "measured")
+
+
+def _bias(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
+    _draw_share(plot, trace, span)
+    draw_levels(plot, responses.list_shares(trace, line.spans), span, "by the exponent")
+
+
+def _pause(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
+    draw_flight(plot, trace, span)
+    measured = {round(start, 5) for start, _ in spans_of(line)}
+    falls = [
+        (pause.start_s, pause.before, pause.answered_s, pause.after)
+        for pause in pauses.list_pauses(trace)
+        if round(pause.start_s, 5) in measured and span[0] <= pause.start_s and pause.answered_s <= span[1]
+    ]
+    draw_falls(plot, falls, "window before and after")
 
 
 def _harm(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
@@ -289,34 +318,8 @@ def _bursts(plot: TimePlot, trace: Trace, line: Line, _span: Interval) -> None:
     plot.ends = None
 
 
-def draw_exponent(line: Line, points: Sequence[LossPoint], options: Options) -> Figure:
-    """Throughput against lost packets at all ratios of random loss, with the fitted power."""
-    known = sorted(
-        (100 * point.lost, point.rate_bps / 1e6) for point in points if point.lost > 0 and point.rate_bps > 0
-    )
-    losses, rates = np.asarray(known).T
-    exponent = 0.0 if not line.spans else float(line.spans[0].value)
-    fitted = np.exp(np.log(rates).mean() - exponent * (np.log(losses) - np.log(losses).mean()))
-    with paper_style(options):
-        figure = new_figure(options, _HEIGHT_MM)
-        plot = TimePlot(figure, time_axes(figure, options, 1.0, "throughput (Mbit/s)"))
-        plot.axes.set_xlabel("lost packets (%)", labelpad=1.5)
-        (points_shown,) = plot.axes.plot(losses, rates, "o", color=TRACE.color, markersize=4)
-        (line_shown,) = plot.axes.plot(losses, fitted, color=MEASURED.color, linewidth=1.4)
-        every = np.concatenate([rates, fitted])
-        plot.axes.set_xlim(losses.min() / 1.4, losses.max() * 1.4)
-        plot.axes.set_ylim(every.min() / 1.4, every.max() * 1.4)
-        make_logarithmic(plot.axes, "x")
-        make_logarithmic(plot.axes, "y")
-        plot.show(points_shown, "at each ratio")
-        plot.show(line_shown, f"loss to the power of {-exponent:.2f}")
-        settle(plot.axes, plot.entries, options, _HEIGHT_MM)
-    return figure
-
-
 _FLIGHT = "in flight (packets)"
 _MBITS = "rate (Mbit/s)"
-EXPONENT_CAPTION = "Throughput at each ratio of random loss, and the fitted power; both axes are logarithmic."
 _DIP = "Packets in flight, and the dips that follow no loss."
 _LAW = "The largest number of packets in flight in each round, and the law that fits best between losses."
 PICTURES: dict[str, Picture] = {
@@ -328,6 +331,9 @@ PICTURES: dict[str, Picture] = {
     "decrease": Picture(_FLIGHT, _decrease, "Packets in flight before each loss and after its recovery."),
     **dict.fromkeys(
         ("law", "growth-linear", "growth-exponential", "growth-cubic"), Picture(_FLIGHT, _growth, _LAW)
+    ),
+    "growth-empty": Picture(
+        _FLIGHT, _empty, "The largest number of packets in flight in each round, and its growth after losses."
     ),
     "queue": Picture(
         "queue (packets)", _queue, "Packets waiting at the bottleneck, by one-way delays, and means of parts."
@@ -369,5 +375,11 @@ PICTURES: dict[str, Picture] = {
         x="gap / time of a packet at the bottleneck",
     ),
     "per-answer": Picture("packets", _answers, "Data packets that arrive per packet of the receiver."),
-    LOSS_EXPONENT.name: Picture("throughput (Mbit/s)", _utilization, EXPONENT_CAPTION),
+    "rtt-bias": Picture(
+        "share", _bias, "The share of the flow with the short round trip, and those that the exponents mean."
+    ),
+    **dict.fromkeys(
+        ("pause", "pause-window"),
+        Picture(_FLIGHT, _pause, "Packets in flight before a pause, and in the round trip after it.", 2),
+    ),
 }

@@ -1,33 +1,27 @@
 """The name of a sender: the references that its card is most like, each with a probability, or none of them.
 
-The lines' log-likelihoods are summed for each scheme. Lines are not independent, so the sum is weighted;
-and a sender that surprises even by the description of the most likely scheme is none of the library's. The
-weight, and how surprise becomes the probability of "none of these", are fitted to the library itself, with
-exactly the lines that the card has: each part of its seeds is named by the others, once with all schemes,
-and once without the family of the scheme. Before any measurement "none of these" is as probable as all
-schemes together.
+The lines' log-likelihoods are summed for each scheme. How much the sum is worth, and from which surprise on
+a sender is none of the library's (`calibration`), is fitted to the library itself, with exactly the lines
+that the card has: each part of its seeds is named by the others, once with all schemes, and once without the
+family of the scheme. Before any measurement "none of these" is as probable as all schemes together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from narrows.documents.identify import Candidate, Card, Evidence, Naming
-from narrows.identify.features import FEATURES, LOSS_EXPONENT
+from narrows.identify.calibration import Fit, Sums, Trials, fit_trials
+from narrows.identify.features import COMBINED, FEATURES
 from narrows.identify.likeness import Likeness, Model, Observation
 from narrows.identify.reference_library import Key, Library
 from narrows.identify.scheme_families import family_of, name_of
-from narrows.identify.trace import Bools, Floats, Indices
+from narrows.identify.trace import Bools, Floats
 
 #: Parts into which the seeds of the library are divided for the calibration.
 FOLDS = 4
-#: Weights that are tried. No weight is above 1, which would be that of independent lines.
-_WEIGHTS = np.geomspace(0.05, 1.0, 25)
-#: The probability that a label of the library is wrong: certainty is never without limits.
-MISLABELLED = 0.002
 #: A line decides for or against a name from this logarithm of a likelihood on, and so many are listed.
 DECISIVE, MOST_LISTED = 0.7, 4
 #: A line contradicts a name from this surprise on: of a scheme's own runs fewer than one in fifty have it.
@@ -37,50 +31,15 @@ LEAST_LISTED = 0.01
 NONE = "none of these"
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The constants that turn sums into probabilities."""
-
-    weight: float
-    #: The logarithm of the odds of "none of these": a constant, and the slope by mean surprise per line.
-    constant: float
-    slope: float
-
-    def probabilities(self, likelihoods: Floats, surprises: Floats) -> tuple[Floats, Floats]:
-        """By observation, the probabilities of all schemes, and that of none of them."""
-        scaled = self.weight * (likelihoods - likelihoods.max(axis=1, keepdims=True))
-        shares = np.exp(scaled)
-        shares /= shares.sum(axis=1, keepdims=True)
-        best = likelihoods.argmax(axis=1)
-        surprise = surprises[np.arange(len(best)), best]
-        none = 1 / (1 + np.exp(-np.clip(self.constant + self.slope * surprise, -30, 30)))
-        none = MISLABELLED + (1 - 2 * MISLABELLED) * none
-        return shares * (1 - none)[:, None], none
-
-
-def reduce(likeness: Likeness, known: Bools) -> tuple[Floats, Floats]:
-    """By observation and scheme, the sum of log-likelihoods and the mean surprise over some lines."""
-    return likeness.log_likelihood[:, :, known].sum(axis=2), likeness.surprise[:, :, known].mean(axis=2)
-
-
-@dataclass(frozen=True)
-class Trials:
-    """References as observed by descriptions without their part of the seeds."""
-
-    likeness: Likeness
-    #: The index of the scheme of each.
-    labels: Indices
-
-
 class Namer:
     """Names cards by a library."""
 
     def __init__(self, library: Library) -> None:
         self._lines, self._references = library.header.lines, library.references
         self.model = Model(self._lines, self._references)
-        self._names = [name_of(scheme) for scheme in self.model.schemes]
-        families = np.array([family_of(name) for name in self._names])
-        self._same_family = families[:, None] == families[None, :]
+        self.names = [name_of(scheme) for scheme in self.model.schemes]
+        families = np.array([family_of(name) for name in self.names])
+        self.same_family = families[:, None] == families[None, :]
         self.trials = self._run_trials()
 
     def _run_trials(self) -> Trials:
@@ -107,18 +66,7 @@ class Namer:
 
     def fit(self, known: Bools) -> Fit:
         """The fit for cards that have some of the lines."""
-        if not known.any():
-            return Fit(1.0, 0.0, 0.0)
-        labels = self.trials.labels
-        likelihoods, surprises = reduce(self.trials.likeness, known)
-        rows = np.arange(len(labels))
-        spread = likelihoods - likelihoods.max(axis=1, keepdims=True)
-        weight = max(_WEIGHTS, key=lambda weight: _log_loss(weight * spread, labels))
-        own = surprises[rows, likelihoods.argmax(axis=1)]
-        without = np.where(self._same_family[labels], -np.inf, likelihoods)
-        strange = surprises[rows, without.argmax(axis=1)]
-        constant, slope = _fit_logistic(own, strange)
-        return Fit(float(weight), constant, slope)
+        return fit_trials(self.trials, self.same_family, known)
 
     def know(self, card: Card | None) -> Bools:
         """Which lines of the library a card has, or could not measure on probes that ran."""
@@ -133,15 +81,13 @@ class Namer:
         if card is None or not known.any():
             return np.full(len(self.model.schemes), 1 / len(self.model.schemes))
         likeness = self.model.compare([Observation.from_card(card)])
-        shares, none = self.fit(known).probabilities(*reduce(likeness, known))
+        shares, none = self.fit(known).probabilities(Sums.from_likeness(likeness, known))
         return np.asarray(shares[0] / (1 - none[0]))
 
     def by_name(self, shares: Floats) -> Floats:
         """Probabilities of schemes, summed by name."""
-        names = sorted(set(self._names))
-        return np.column_stack(
-            [shares[:, [own == name for own in self._names]].sum(axis=1) for name in names]
-        )
+        names = sorted(set(self.names))
+        return np.column_stack([shares[:, [own == name for own in self.names]].sum(axis=1) for name in names])
 
     def name(self, card: Card) -> Naming | None:
         """The name of a card's sender; None if the library has none of its lines."""
@@ -150,7 +96,7 @@ class Namer:
             return None
         observation = Observation.from_card(card)
         likeness = self.model.compare([observation])
-        shares, none = self.fit(known).probabilities(*reduce(likeness, known))
+        shares, none = self.fit(known).probabilities(Sums.from_likeness(likeness, known))
         candidates = self._list_candidates(shares[0])
         scheme = self.model.schemes[int(shares[0].argmax())]
         evidence = self._list_evidence(observation, likeness, known)
@@ -172,7 +118,7 @@ class Namer:
     def _list_candidates(self, shares: Floats) -> list[Candidate]:
         """All names with their probabilities, the most probable first."""
         sums: dict[str, float] = {}
-        for name, share in zip(self._names, shares.tolist(), strict=True):
+        for name, share in zip(self.names, shares.tolist(), strict=True):
             sums[name] = sums.get(name, 0.0) + share
         order = sorted(sums, key=sums.__getitem__, reverse=True)
         return [
@@ -182,10 +128,9 @@ class Namer:
     def _list_evidence(self, observation: Observation, likeness: Likeness, known: Bools) -> list[Evidence]:
         """The lines that speak most for the nearest scheme against the next other name, and those that
         contradict it."""
-        sums, _ = reduce(likeness, known)
-        order = np.argsort(-sums[0])
+        order = np.argsort(-Sums.from_likeness(likeness, known).likelihoods[0])
         best = int(order[0])
-        rival = next(int(index) for index in order if self._names[int(index)] != self._names[best])
+        rival = next(int(index) for index in order if self.names[int(index)] != self.names[best])
         difference = likeness.log_likelihood[0, best] - likeness.log_likelihood[0, rival]
         surprise = likeness.surprise[0, best]
         evidence = []
@@ -214,7 +159,7 @@ class Namer:
             title=title_of(key[0]),
             value=_show(observation.values.get(key), key[0]),
             usual=self._usual(key, best),
-            rival=self._names[rival],
+            rival=self.names[rival],
             rival_usual=self._usual(key, rival),
             weight=round(weight, 2),
         )
@@ -234,7 +179,7 @@ ABSENT = "not seen"
 
 def title_of(name: str) -> str:
     """The title of a line; lines of ratios of loss have that of their feature."""
-    for feature in (*FEATURES, LOSS_EXPONENT):
+    for feature in (*FEATURES, *(feature for feature, _ in COMBINED)):
         if name in (feature.name, name.rpartition("-")[0] if feature.name == name.rpartition("-")[0] else ""):
             suffix = name.removeprefix(feature.name).removeprefix("-")
             return f"{feature.title}, {suffix} %" if suffix else feature.title
@@ -249,35 +194,6 @@ def _show(value: float | str | None, name: str) -> str:
     digits = next((feature.digits for feature in FEATURES if name.startswith(feature.name)), 3)
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text
-
-
-def _log_loss(scaled: Floats, labels: Indices) -> float:
-    """The mean logarithm of the probability of the right label."""
-    shares = np.exp(scaled)
-    right = shares[np.arange(len(labels)), labels] / shares.sum(axis=1)
-    return float(np.log(MISLABELLED + (1 - MISLABELLED) * right).mean())
-
-
-def _fit_logistic(own: Floats, strange: Floats) -> tuple[float, float]:
-    """Constant and slope of the logistic function that tells strange values from own ones, by Newton's method
-    with a small penalty on the slope, which separable values would make infinite."""
-    values = np.concatenate([own, strange])
-    labels = np.concatenate([np.zeros(len(own)), np.ones(len(strange))])
-    centre, scale = float(values.mean()), float(values.std()) or 1.0
-    matrix = np.column_stack([np.ones(len(values)), (values - centre) / scale])
-    penalty = np.diag([0.0, 0.5])
-    solution = np.zeros(2)
-    for _ in range(50):
-        odds = np.clip(matrix @ solution, -30, 30)
-        shares = 1 / (1 + np.exp(-odds))
-        gradient = matrix.T @ (shares - labels) + penalty @ solution
-        curvature = (matrix * (shares * (1 - shares))[:, None]).T @ matrix + penalty
-        step = np.linalg.solve(curvature, gradient)
-        solution -= step
-        if float(np.abs(step).max()) < 1e-9:
-            break
-    slope = float(solution[1]) / scale
-    return float(solution[0]) - slope * centre, slope
 
 
 def best_of(naming: Naming) -> tuple[str, float]:

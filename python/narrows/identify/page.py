@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from narrows import __version__
 from narrows.documents.identify import Card, Differences, Identification, Line
-from narrows.identify import figures, naming_text, text
-from narrows.identify.features import LOSS_EXPONENT, RANDOM_LOSS
+from narrows.identify import figures, loss_figures, naming_text, text
+from narrows.identify.features import COMBINED, RANDOM_LOSS
 from narrows.identify.logs import read_any
 from narrows.identify.overlays import draw_overlays
 from narrows.identify.responses import loss_point
@@ -149,6 +149,7 @@ def _naming(card: Card, place: str, scratch: Path) -> _Naming | None:
 def draw_all(card: Card, lines: Sequence[Line]) -> Iterator[tuple[Line, Figure, str]]:
     """The figures of the lines of a probe; each trace is read once."""
     traces: dict[str, Trace] = {}
+    combined = {feature.name for feature, _ in COMBINED}
 
     def trace_of(cell: str) -> Trace:
         if cell not in traces:
@@ -157,11 +158,14 @@ def draw_all(card: Card, lines: Sequence[Line]) -> Iterator[tuple[Line, Figure, 
         return traces[cell]
 
     for line in lines:
-        if line.name == LOSS_EXPONENT.name:
+        if line.name in loss_figures.PICTURES:
             # The points of this run at each ratio are in the lines of the ratios.
-            cells = [other.cell for other in lines if other.probe == RANDOM_LOSS and other is not line]
+            cells = [
+                other.cell for other in lines if other.probe == RANDOM_LOSS and other.name not in combined
+            ]
             points = [loss_point(trace_of(cell)) for cell in cells if cell]
-            yield line, figures.draw_exponent(line, points, figures.OPTIONS), figures.EXPONENT_CAPTION
+            draw_points, caption = loss_figures.PICTURES[line.name]
+            yield line, draw_points(line, points, figures.OPTIONS), caption
         elif line.cell is not None:
             yield (
                 line,

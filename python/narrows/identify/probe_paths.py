@@ -17,6 +17,17 @@ from narrows.scenario.shipped import find
 #: Paths around the probes: each factor is between 1 - SPREAD and 1 + SPREAD.
 SPREAD = 0.2
 _AMOUNT = re.compile(r"([0-9.]+)\s*(\S.*)")
+_BOOLEAN = "tag:yaml.org,2002:bool"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which `on` and `off` are words, as in scenarios."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOLEAN]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,8 @@ class PathFactors:
     rtt: float = 1.0
     #: The queue, in bandwidth-delay products.
     buffer: float = 1.0
+    #: The standard deviation of a further delay that each packet of data has, without reordering.
+    jitter_ms: float = 0.0
 
     @classmethod
     def from_seed(cls, seed: int, spread: float = SPREAD) -> PathFactors:
@@ -42,9 +55,9 @@ UNCHANGED = PathFactors()
 
 def load_probe(probe: str, factors: PathFactors, overrides: list[Override]) -> Loaded:
     """A shipped probe with its path multiplied, and further changes."""
-    tree = yaml.safe_load(read_text(find(probe)))
+    tree = yaml.load(read_text(find(probe)), _Loader)
     if factors != UNCHANGED:
-        for part in ("path", "timeline"):
+        for part in ("path", "timeline", "flows"):
             if part in tree:
                 tree[part] = _multiply(tree[part], factors, "")
     return load_text(yaml.safe_dump({**tree, "name": probe}, sort_keys=False), overrides, probe)
@@ -55,10 +68,13 @@ def _multiply(value: object, factors: PathFactors, key: str) -> object:
     if isinstance(value, dict):
         return {name: _multiply(member, factors, str(name)) for name, member in value.items()}
     if isinstance(value, list):
-        return [_multiply(member, factors, key) for member in value]
+        members = [_multiply(member, factors, key) for member in value]
+        if key == "forward" and factors.jitter_ms:
+            members.append({"jitter": f"{factors.jitter_ms:g} ms"})
+        return members
     if key == "rate":
         return _scale(value, factors.rate)
-    if key == "delay":
+    if key in ("delay", "extra_rtt"):
         return _scale(value, factors.rtt)
     if key in ("droptail", "packets"):
         is_relative = str(value).endswith("bdp")

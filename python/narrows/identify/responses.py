@@ -1,15 +1,17 @@
-"""How a sender responds to the path: marks, steps of the rate or of the round trip, losses, a competitor."""
+"""How a sender responds to the path: marks, steps of the rate or of the round trip, losses, another flow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from narrows.documents.identify import Span
 from narrows.identify.rhythm import PARTS, SETTLED
 from narrows.identify.samples import NotMeasuredError, Sample
-from narrows.identify.trace import Trace
+from narrows.identify.trace import Floats, Trace
 
 #: A fall of the window in a round, or two, by more than this share is more than jitter.
 FALL = 0.03
@@ -19,6 +21,12 @@ REACHED, REACHED_OVER_S = 0.9, 0.2
 PEAK_WITHIN_S = 2.0
 #: A queue counts as gone once less than this waits.
 GONE_S = 0.01
+#: Loss is tolerated if this share of the rate without loss remains.
+TOLERATED = 0.9
+#: Larger ratios of random loss lead to timeouts, which have no exponent.
+LARGEST_FITTED = 0.03
+#: Parts of the run of two flows: shares of a flow swing over seconds.
+_SHARING_PARTS = 4
 _S = 1e9
 
 
@@ -26,15 +34,17 @@ def measure_fall(trace: Trace) -> list[Sample]:
     """The share of the window that remains when it falls without a loss, in one round or in several."""
     windows, times = trace.round_windows, trace.round_times
     noticed = np.sort(trace.resolved_s[trace.lost])
-    falling = windows[1:] < windows[:-1] * (1 - FALL)
     samples: list[Sample] = []
     index = int(np.searchsorted(times, SETTLED * trace.duration_s))
     while index + 2 < len(windows):
-        if not (falling[index] or windows[index + 2] < windows[index] * (1 - FALL)):
+        lowest = index
+        while step := _fall_from(windows, lowest):
+            lowest += step
+        if lowest == index:
             index += 1
             continue
-        lowest = index + (1 if falling[index] else 2)
-        while lowest < len(falling) and falling[lowest]:
+        # The round in which the fall ends may have begun with the window before.
+        if lowest + 1 < len(windows) and windows[lowest + 1] < windows[lowest]:
             lowest += 1
         start, end = float(times[index]), float(times[lowest])
         rtt = float(times[index + 1]) - start
@@ -48,12 +58,20 @@ def measure_fall(trace: Trace) -> list[Sample]:
     return samples
 
 
-def _rates_beside(trace: Trace) -> list[tuple[float, float, float, float]]:
+def _fall_from(windows: Floats, index: int) -> int:
+    """The rounds, one or two, in which the window falls from a round on; 0 if it does not."""
+    for rounds in (1, 2):
+        if index + rounds < len(windows) and windows[index + rounds] < windows[index] * (1 - FALL):
+            return rounds
+    return 0
+
+
+def _rates_beside(trace: Trace, count: int = PARTS) -> list[tuple[float, float, float, float]]:
     """The parts of the run: start, end, and the delivered rates of the flow and of all others."""
     if not len(trace.others_s):
         raise NotMeasuredError("no other flow sends")
     parts = []
-    edges = np.linspace(SETTLED * trace.duration_s, trace.duration_s, PARTS + 1)
+    edges = np.linspace(SETTLED * trace.duration_s, trace.duration_s, count + 1)
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         inside = (trace.others_s >= start) & (trace.others_s < end)
         others = float(trace.others_bytes[inside].sum()) * 8 / (end - start)
@@ -84,6 +102,51 @@ def measure_harm(trace: Trace) -> list[Sample]:
 def rate_alone(trace: Trace) -> float:
     """The rate that the other flow would have alone: the largest that both have together."""
     return max(mine + others for _, _, mine, others in _rates_beside(trace))
+
+
+def measure_rtt_bias(trace: Trace) -> list[Sample]:
+    """The exponent e if rates are proportional to round trips to the power of -e: 0 if a longer way costs
+    nothing, 1 if rates are inverse to round trips. Round trips are the fixed ones and the mean queueing
+    delay, which both flows have at a common bottleneck."""
+    samples = []
+    for start, end, mine, others in _rates_beside(trace, _SHARING_PARTS):
+        ratio = _ratio_of_round_trips(trace, start, end)
+        if mine and others and np.isfinite(ratio):
+            samples.append(Sample(float(np.log(mine / others) / ratio), start, end, 0.02))
+    if not samples:
+        raise NotMeasuredError("one of the flows delivers nothing in the steady part of the run")
+    return samples
+
+
+def list_shares(trace: Trace, exponents: Sequence[Span]) -> list[tuple[float, float, float]]:
+    """The shares of the flow that exponents of round trips mean, with their seconds."""
+    shares = []
+    for span in exponents:
+        start, end = float(span.from_s), float(span.to_s)
+        odds = np.exp(float(span.value) * _ratio_of_round_trips(trace, start, end))
+        shares.append((start, end, float(odds / (1 + odds))))
+    return shares
+
+
+def _ratio_of_round_trips(trace: Trace, start_s: float, end_s: float) -> float:
+    """The logarithm of the ratio of the other flow's round trip to that of the flow."""
+    mine_s, other_s = _fixed_round_trips(trace)
+    waits = trace.queueing_s[trace.sent_between(start_s, end_s)]
+    queueing = float(np.nanmean(waits)) if np.isfinite(waits).any() else float("nan")
+    return float(np.log((other_s + queueing) / (mine_s + queueing)))
+
+
+def _fixed_round_trips(trace: Trace) -> tuple[float, float]:
+    """The fixed round trips of the flow and of the only other one, in seconds."""
+    if trace.settings is None:
+        raise NotMeasuredError("a log does not tell the round trip of another flow")
+    flows = [flow for flow in trace.settings.flows if not flow.background]
+    if len(flows) != 2:
+        raise NotMeasuredError("there are not two flows of the scheme")
+    mine, other = (trace.settings.network.rtt_ns(flow) / _S for flow in flows)
+    if mine == other:
+        raise NotMeasuredError("both flows have the same round trip")
+    return mine, other
 
 
 def find_steps(trace: Trace, member: str) -> list[tuple[float, float]]:
@@ -200,8 +263,9 @@ def loss_ratio(trace: Trace) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LossPoint:
-    """The share of lost packets and the delivered rate in the steady part of a run."""
+    """The configured ratio, the share of lost packets and the delivered rate in the steady part of a run."""
 
+    ratio: float
     lost: float
     rate_bps: float
     start_s: float
@@ -213,13 +277,37 @@ def loss_point(trace: Trace) -> LossPoint:
     start, end = SETTLED * trace.duration_s, trace.duration_s
     part = trace.lost[trace.sent_between(start, end)]
     lost = float(part.mean()) if len(part) else 0.0
-    return LossPoint(lost, trace.arrived_bps(start, end), start, end)
+    return LossPoint(loss_ratio(trace) or 0.0, lost, trace.arrived_bps(start, end), start, end)
 
 
-def fit_exponent(points: list[LossPoint]) -> list[Sample]:
+def list_fitted(points: Sequence[LossPoint]) -> list[LossPoint]:
+    """The points that an exponent is fitted to."""
+    return [
+        point
+        for point in points
+        if 0 < point.ratio <= LARGEST_FITTED and point.lost > 0 and point.rate_bps > 0
+    ]
+
+
+def find_tolerance(points: Sequence[LossPoint]) -> list[Sample]:
+    """The largest probed ratio of loss up to which nine tenths of the rate without loss remain, apart from
+    the lost packets themselves; 0 if the smallest ratio costs more."""
+    ordered = sorted(points, key=lambda point: point.ratio)
+    if len(ordered) < 2 or ordered[0].ratio > 0 or not ordered[0].rate_bps:
+        raise NotMeasuredError("no run without random loss can be measured")
+    whole = ordered[0]
+    tolerated = whole.ratio
+    for point in ordered[1:]:
+        if point.rate_bps < TOLERATED * (1 - point.ratio) * whole.rate_bps:
+            break
+        tolerated = point.ratio
+    return [Sample(tolerated, whole.start_s, whole.end_s)]
+
+
+def fit_exponent(points: Sequence[LossPoint]) -> list[Sample]:
     """The exponent of throughput against loss from the points of one run at several ratios: 0 for a sender
     that loss does not slow down, 1/2 for Reno."""
-    known = [point for point in points if point.lost > 0 and point.rate_bps > 0]
+    known = list_fitted(points)
     if len(known) < 2:
         raise NotMeasuredError("fewer than two ratios of random loss have losses")
     losses, rates = np.log([(point.lost, point.rate_bps) for point in known]).T

@@ -25,6 +25,8 @@ GAIN, LEAST_PHASE = 0.06, 0.5
 BURST = 0.2
 #: A dip is a time with less than this share of the usual bytes in flight.
 DIP = 0.6
+#: The least peak of the autocorrelation of a period, and the share of the highest from which peaks are equal.
+LEAST_CORRELATION, NEARLY = 0.25, 0.8
 
 
 def _parts(trace: Trace) -> list[tuple[float, float]]:
@@ -234,21 +236,43 @@ def measure_oscillation(trace: Trace) -> list[Sample]:
     flight = trace.in_flight[index]
     samples = []
     for part, (start, end) in zip(np.array_split(flight, 2), _halves(trace), strict=True):
-        centred = part - part.mean()
-        spectrum = np.fft.rfft(centred, 2 * len(centred))
-        correlation = np.fft.irfft(spectrum * spectrum.conj())[: len(centred) // 2]
-        if correlation[0] <= 0:
-            continue
-        correlation = correlation / correlation[0]
-        falling = np.flatnonzero(correlation < 0)
-        if len(falling) == 0:
-            continue
-        lag = int(falling[0]) + int(correlation[falling[0] :].argmax())
-        if correlation[lag] > 0.25:
+        if (lag := find_period(part)) is not None:
             samples.append(Sample(lag * step / trace.min_rtt_s, start, end, 0.5))
     if not samples:
         raise NotMeasuredError("the bytes in flight have no period")
     return samples
+
+
+def find_period(values: Floats) -> int | None:
+    """The period of a series, in places; None without one.
+
+    It is the first of the peaks between sign changes of the autocorrelation that is nearly as high as the
+    highest (McLeod and Wyvill, "A smarter way to find pitch", ICMC 2005): that at twice the period may be
+    higher by chance, and those of harmonics are much lower.
+    """
+    centred = values - values.mean()
+    count = len(centred)
+    spectrum = np.fft.rfft(centred, 2 * count)
+    sums = np.fft.irfft(spectrum * spectrum.conj())[: count // 2]
+    if not len(sums) or sums[0] <= 1e-9 * count:
+        return None
+    # Fewer products are summed at large lags.
+    correlation = sums / sums[0] * count / (count - np.arange(len(sums)))
+    falling = np.flatnonzero(correlation < 0)
+    if len(falling) == 0:
+        return None
+    peaks = [
+        first + int(correlation[first:after].argmax())
+        for first, after in _runs(correlation > 0)
+        # The first is that at lag 0, and the last may still rise.
+        if first > falling[0] and after < len(correlation)
+    ]
+    if not peaks:
+        return None
+    heights = correlation[peaks]
+    if heights.max() <= LEAST_CORRELATION:
+        return None
+    return peaks[int(np.flatnonzero(heights >= NEARLY * heights.max())[0])]
 
 
 def _halves(trace: Trace) -> tuple[tuple[float, float], tuple[float, float]]:

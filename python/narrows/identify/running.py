@@ -87,31 +87,25 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
     from rich.console import Console
 
     from narrows.campaign.run import run_campaign
-    from narrows.scenario import load
     from narrows.scenario.overrides import Override
 
     quiet = Console(file=io.StringIO())
     began = time.monotonic()
     groups: list[Runs] = []
     why_not = "its probe did not run"
-    loaded = {
-        probe: load(
-            probe,
-            [
-                Override("--where", "where", order.where),
-                _schemes(scheme),
-                Override("--runs", "runs", str(order.runs)),
-                Override("--seed", "seed", str(order.seed)),
-            ],
-        )
-        for probe in order.probes
-    }
+    changes = [
+        Override("--where", "where", order.where),
+        _schemes(scheme),
+        Override("--runs", "runs", str(order.runs)),
+        Override("--seed", "seed", str(order.seed)),
+    ]
+    loaded, reasons = load_probes(order.probes, changes)
     lengths = {probe: _length_s(scenario) for probe, scenario in loaded.items()}
-    remaining = list(order.probes)
+    remaining = list(loaded)
     while remaining:
         probe = remaining[0]
         if order.certainty is not None:
-            card = make_card(scheme, scheme, order.where, groups, why_not) if groups else None
+            card = make_card(scheme, scheme, order.where, groups, why_not, reasons) if groups else None
             if card is not None and next_probe.is_certain(_namer(), card, order.certainty):
                 why_not = "its probe was not needed for the name"
                 break
@@ -122,7 +116,7 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         if order.budget_s is not None and groups and spent + expected > order.budget_s:
             why_not = f"its probe did not run within {order.budget}"
             continue
-        order.tell(len(order.probes) - len(remaining) - 1, probe)
+        order.tell(len(loaded) - len(remaining) - 1, probe)
         finished = run_campaign(
             loaded[probe],
             folder / probe,
@@ -138,7 +132,28 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         raise DataError(
             f"{folder}: no run of {scheme} is valid; narrows show {folder / order.probes[0]} explains"
         )
-    return make_card(scheme, scheme, order.where, groups, why_not)
+    return make_card(scheme, scheme, order.where, groups, why_not, reasons)
+
+
+def load_probes(probes: Sequence[str], changes: list[Override]) -> tuple[dict[str, Loaded], dict[str, str]]:
+    """The probes that a scheme can run, and for the others the reason.
+
+    Raises `ScenarioError` if it can run none.
+    """
+    from narrows.errors import ScenarioError
+    from narrows.scenario import load
+
+    loaded: dict[str, Loaded] = {}
+    reasons: dict[str, str] = {}
+    for probe in probes:
+        try:
+            loaded[probe] = load(probe, changes)
+        except ScenarioError:
+            if len(reasons) + 1 == len(probes):
+                raise
+            # Programs and real-time schemes send what they like, without pauses on request.
+            reasons[probe] = "its probe needs traffic that the sender can't be given"
+    return loaded, reasons
 
 
 def _length_s(loaded: Loaded) -> float:

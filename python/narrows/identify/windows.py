@@ -234,6 +234,44 @@ measure_exponential = _constants(EXPONENTIAL)
 measure_cubic = _constants(CUBIC)
 
 
+#: The queue is empty while less than this share of the smallest round trip waits.
+EMPTY_QUEUE = 0.1
+#: Rounds with an empty queue that a growth needs.
+FEWEST_EMPTY = 5
+
+
+def measure_empty_growth(trace: Trace) -> list[Sample]:
+    """The packets per round by which the window grows after a loss while the queue is empty."""
+    samples = []
+    episodes = list_episodes(trace)
+    for earlier, later in pairwise(episodes):
+        inside = (trace.round_times >= earlier.ended_s) & (trace.round_times < later.noticed_s)
+        # The window still rests in the first round after a recovery.
+        chosen = np.flatnonzero(inside)[1:-1]
+        waits = [
+            np.nanmax(part)
+            if np.isfinite(part := trace.queueing_s[_packets_of(trace, index)]).any()
+            else np.inf
+            for index in chosen
+        ]
+        waiting = np.flatnonzero(np.asarray(waits) > EMPTY_QUEUE * trace.min_rtt_s)
+        chosen = chosen[: waiting[0]] if len(waiting) else chosen
+        if len(chosen) < FEWEST_EMPTY:
+            continue
+        rounds = np.arange(len(chosen), dtype=np.float64)
+        slope = _solve([rounds], trace.round_windows[chosen])[0][1]
+        start, end = float(trace.round_times[chosen[0]]), float(trace.round_times[chosen[-1] + 1])
+        samples.append(Sample(max(0.0, slope), start, end, 1 / (len(chosen) - 1)))
+    if not samples:
+        raise NotMeasuredError(f"the queue is not empty for {FEWEST_EMPTY} rounds between two losses")
+    return samples
+
+
+def _packets_of(trace: Trace, index: int) -> slice:
+    """The packets of a round."""
+    return slice(int(trace.rounds[index]), int(trace.rounds[index + 1]))
+
+
 # -- slow start ------------------------------------------------------------------------------------
 
 #: A round in which the window grows by less than this factor does not belong to slow start.
