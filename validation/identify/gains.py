@@ -37,7 +37,8 @@ def measure_gains(namer: Namer, seconds: Mapping[str, float]) -> tuple[list[Gain
     whole = _share_right(namer, every)
     order: list[Gain] = []
     taken = ~every
-    left = list(PROBES)
+    # Probes that are younger than the library have no lines in it.
+    left = [probe for probe in PROBES if lines[probe].any()]
     while left:
         shares = {probe: _share_right(namer, taken | lines[probe]) for probe in left}
         probe = max(left, key=shares.__getitem__)
