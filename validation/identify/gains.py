@@ -1,4 +1,4 @@
-"""What each probe adds to names: measured on the library, each part of its seeds named by the others."""
+"""The gain of each probe for names: measured on the library, each part of its seeds named by the others."""
 
 from __future__ import annotations
 

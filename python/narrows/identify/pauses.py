@@ -1,4 +1,4 @@
-"""What becomes of the window while the application has nothing to send."""
+"""How the window changes while the application has nothing to send."""
 
 from __future__ import annotations
 
