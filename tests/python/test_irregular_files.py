@@ -196,9 +196,9 @@ def test_only_regular_files_are_opened(odd: list[Path], tmp_path: Path) -> None:
 
 #: Modules that read files of the package, of the system or of their own in private folders.
 _OTHERS = {
-    "agent/cell.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py", "cli/completion.py",
-    "comparison/equivalence.py", "comparison/page.py", "documents/reference.py", "files.py",
-    "identify/page.py",
+    "agent/cell.py", "blocks/html.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py",
+    "cli/completion.py", "comparison/compose.py", "comparison/equivalence.py", "documents/reference.py",
+    "files.py", "identify/page.py",
     "lab/contest_report.py", "lab/new.py", "lab/page.py",
     "programs/trial.py", "report/assemble.py", "report/drawing.py", "report/page.py", "report/paper.py",
     "scenario/chance.py", "scenario/habits.py", "scenario/quantity.py",
