@@ -53,6 +53,13 @@ def plot(
             help="Where to write it: .pdf, .svg or .png.  [default: NAME.pdf]",
         ),
     ] = None,
+    metric: Annotated[
+        str | None,
+        option(
+            metavar="M",
+            help='The metric of --figure bars, by name or head, such as "p95 OWD".  [default: throughput]',
+        ),
+    ] = None,
     schemes: Schemes = None,
     only: Only = None,
     each: Annotated[
@@ -123,7 +130,9 @@ def plot(
     options = Options(width_mm or wide, height_mm or high, size, _span("--x", x), _span("--y", y))
     if each and csv is not None:
         raise UsageError("--each writes several figures, whose numbers lie beside them; leave --csv out")
-    chosen = Choice(tuple(folders), name, _split(schemes), _split(runs), _numbers(flows), tuple(only or ()))
+    chosen = Choice(
+        tuple(folders), name, _split(schemes), _split(runs), _numbers(flows), tuple(only or ()), metric or ""
+    )
     documents = []
     for choice, file in combinations(chosen, out) if each else [(chosen, out)]:
         drawn = _with_progress(lambda choice=choice: compose(choice, options))

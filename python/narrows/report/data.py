@@ -265,6 +265,8 @@ class Campaign(_Keeper):
     #: Rows and styles if several campaigns are combined; otherwise those of the resolved scenario.
     own_rows: Mapping[str, Conditions] | None = None
     own_styles: Mapping[str, Style] | None = None
+    #: The metric that the reader asked for; empty if none.
+    chosen_metric: str = ""
 
     @cached_property
     def rows(self) -> Mapping[str, Conditions]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from narrows import __version__
 from narrows.campaign.conditions import Row, choose, read_only
 from narrows.documents.campaign import FORMAT, Header
 from narrows.errors import NarrowsError, UsageError, reason
@@ -39,6 +40,8 @@ class Choice:
     flows: tuple[int, ...] = ()
     #: Values of the matrix, such as `droptail=1 bdp`.
     only: tuple[str, ...] = ()
+    #: The metric of a figure that can show any; empty for its usual one.
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Drawing:
     caption: str
     runs: list[str]
     account: Account | None = None
+    #: The campaigns with their digests, and the version of Narrows that drew the figure.
+    tags: tuple[str, ...] = ()
 
 
 def kind_of(name: str) -> figures.FigureKind:
@@ -182,16 +187,26 @@ def _keep_flows(run: Run, wanted: Sequence[int]) -> None:
 def compose(chosen: Choice, options: Options) -> Drawing:
     """Draws the figure. Raises `ReportError` if there is nothing to draw or a record is damaged."""
     try:
-        return _compose(chosen, options)
+        return replace(_compose(chosen, options), tags=_tags(chosen.folders))
     except (ValueError, ArithmeticError, OSError) as error:  # The core's error for damaged records.
         raise ReportError(str(error)) from error
     except KeyError as error:
         raise ReportError(f"figure {chosen.figure} can't be drawn: the record has no {error}") from error
 
 
+def _tags(folders: Sequence[Path]) -> tuple[str, ...]:
+    headers = [(folder, load(folder).header) for folder in folders]
+    named = [f"campaign {folder.resolve().name} {header.hash}".rstrip() for folder, header in headers]
+    return (*named, f"Narrows {__version__}")
+
+
 def _compose(chosen: Choice, options: Options) -> Drawing:
     kind = kind_of(chosen.figure)
     data = select(chosen)
+    if chosen.metric and not kind.of_metric:
+        able = ", ".join(known.name for known in list_figures() if known.of_metric)
+        raise UsageError(f"figure {kind.name} does not show any metric; --metric is for {able}")
+    data.chosen_metric = chosen.metric
     if kind.scope == "campaign":
         return _of_campaign(kind, data, options)
     runs = [run for run in data.runs if run.record is not None]
@@ -292,7 +307,7 @@ def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) 
             f"{out}: figures can't be written as {form or 'files without an ending'}; choose .pdf, .svg"
             " or .png"
         )
-    about = (drawn.title, f"{drawn.caption} Runs: {'; '.join(drawn.runs)}")
+    about = (drawn.title, f"{drawn.caption} Runs: {'; '.join(drawn.runs)}. {'; '.join(drawn.tags)}.")
     beside = csv or out.with_suffix(".csv")
     try:
         written = drawing.write_figure(drawn.figure, out.with_suffix(""), [form], options, about)

@@ -10,6 +10,7 @@ A figure module has
 - of a campaign, `STATISTIC`: how it puts the numbers of runs together (without it: it shows no measurement);
 - optionally `ALSO`: other names under which it may be asked for;
 - optionally `IN_REPORT = False`: only drawn when it is asked for (`narrows plot`), not in every report;
+- optionally `OF_METRIC = True`: it shows the metric that the reader chooses (`data.chosen_metric`);
 - optionally `PAPER_NOTE`: a sentence that explains what only the picture has (added to the caption on paper);
 - `absent(data) -> str | None`: why there is nothing to draw, or `None`;
 - optionally `concerns(data) -> bool`: false where the data has nothing of what the figure is about, so that
@@ -57,6 +58,11 @@ class FigureKind:
     def in_report(self) -> bool:
         """True if reports show it."""
         return bool(getattr(self.module, "IN_REPORT", True))
+
+    @property
+    def of_metric(self) -> bool:
+        """True if the reader can choose its metric."""
+        return bool(getattr(self.module, "OF_METRIC", False))
 
     @property
     def summary(self) -> str:
