@@ -51,6 +51,9 @@ impl Part {
     }
 }
 
+/// A part with the parameters of its scheme.
+type Chosen = (&'static Part, Value);
+
 const LOSS_BASED: [f64; 2] = [0.03, 0.10];
 const OTHERS: [f64; 2] = [0.05, 0.15];
 
@@ -75,7 +78,7 @@ const PARTS: &[Part] = &[
 const METRICS: [&str; 2] = ["throughput_bps", "queueing_delay_p95_ns"];
 
 /// The parts whose models are available, with their files copied to those of the cell.
-fn available_parts(folder: &Folder) -> Vec<(&'static Part, Value)> {
+fn available_parts(folder: &Folder) -> Vec<Chosen> {
     let files = folder.path().join("files");
     let params = PARTS.iter().filter_map(|part| {
         let Some(model) = part.model else {
@@ -89,7 +92,7 @@ fn available_parts(folder: &Folder) -> Vec<(&'static Part, Value)> {
 }
 
 /// A cell in which each flow has separate hosts and a separate path.
-fn side_by_side(parts: &[(&Part, Value)], place: &str, seed: u64) -> Value {
+fn side_by_side(parts: &[Chosen], place: &str, seed: u64) -> Value {
     let dumbbell = Dumbbell {
         seconds: SECONDS,
         seed,
@@ -197,10 +200,7 @@ fn difference(part: &Part, from: usize, simulated: &[Value], emulated: &Value) -
 }
 
 /// Runs the parts in both planes. Returns those that differ with their differences, and the record of the emulated run.
-fn compare<'parts>(
-    folder: &Folder,
-    parts: &[(&'parts Part, Value)],
-) -> (Vec<((&'parts Part, Value), String)>, Record) {
+fn compare(folder: &Folder, parts: &[Chosen]) -> (Vec<(Chosen, String)>, Record) {
     let simulated: Vec<Value> = (1..=SEEDS)
         .map(|seed| simulated(folder, &side_by_side(parts, "simulate", seed), seed))
         .collect();
