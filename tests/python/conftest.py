@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ sys.path.insert(0, str(HERE))
 import shell_kit  # noqa: E402
 from browser import Browser  # noqa: E402
 from shell_kit import Shell  # noqa: E402
+
+# Under nohup, commands would inherit that they ignore the hang-ups which tests send.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

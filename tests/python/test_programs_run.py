@@ -150,8 +150,9 @@ def test_a_check_reports_its_observations(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(MANIFEST)
     done = call(tmp_path, "programs", "check", "mine.yaml", "--json")
     (trial,) = json.loads(done.stdout)["checks"]
-    # A busy machine may spoil the run, and that is all that may be wrong with it.
-    by_the_machine = [re.search("emulator|processor|hypervisor", reason) for reason in trial["reasons"]]
+    # A busy machine may spoil the run or delay its packets, and that is all that may be wrong with it.
+    of_machine = "emulator|processor|hypervisor|packets? left .* late"
+    by_the_machine = [re.search(of_machine, reason) for reason in trial["reasons"]]
     assert trial["verdict"] in ("ok", "degraded", "invalid") and all(by_the_machine), trial["reasons"]
     assert done.returncode == (6 if trial["verdict"] == "invalid" else 0), done.stdout + done.stderr
     assert trial["scheme"] == "mine:default"

@@ -8,7 +8,7 @@ import pytest
 
 from narrows.campaign.expectations import add_answers, judge
 from narrows.documents.data import to_data
-from narrows.documents.results import Answer, Expectation, Outcome
+from narrows.documents.results import Answer, Expectation, Outcome, StateQuestion
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of
@@ -313,9 +313,19 @@ def test_expectations_of_modes_and_values() -> None:
     )
     questions = [(one.flow, one.question, one.at_least, one.at_most) for one in scenario.expect]
     assert questions == [
-        (1, {"mode": "probe_rtt", "measure": "interval", "from_ns": 2_000_000_000}, 5_000_000_000, None),
-        (1, {"mode": "probe_bw", "measure": "share"}, None, 0.99),
-        (1, {"value": "bandwidth_bps", "measure": "max", "until_ns": 1_000_000_000}, 10_000_000, None),
+        (
+            1,
+            StateQuestion(mode="probe_rtt", measure="interval", from_ns=2_000_000_000),
+            5_000_000_000,
+            None,
+        ),
+        (1, StateQuestion(mode="probe_bw", measure="share"), None, 0.99),
+        (
+            1,
+            StateQuestion(value="bandwidth_bps", measure="max", until_ns=1_000_000_000),
+            10_000_000,
+            None,
+        ),
     ]
     first = scenario.expect[0]
     row = made_row("reno", {}, number=1)
