@@ -279,7 +279,7 @@ def print_document(console: Console, document: Document, how: str = HOW) -> None
 
 
 def print_blocks(console: Console, blocks: Iterable[Block], how: str = HOW) -> None:
-    """Prints blocks below each other; `how` explains how to show the columns for which there is no room."""
+    """Prints blocks below each other; `how` explains how to show the columns that do not fit."""
     before: Block | None = None
     for block in _without_pages(blocks):
         if before is not None and not _belong_together(before, block):

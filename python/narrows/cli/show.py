@@ -167,7 +167,7 @@ def _check_form(
     as_json: bool,
     interval: str | None,
 ) -> None:
-    """Refuses options of tables for papers where there is no such table."""
+    """Refuses options of paper tables for documents that have no such table."""
     from narrows.errors import UsageError
 
     if form is None:

@@ -233,7 +233,7 @@ def _at_sender(place: _Place, fates: Fates, about: list[str]) -> Trace:
     half = float(np.nanmin(acked - sent)) / 2
     returned = np.sort(_seconds(fates.answers_ns, zero))
     arrived = acked - half
-    lost = np.isnan(acked) & (np.arange(len(acked)) < np.flatnonzero(np.isfinite(acked))[-1])
+    lost = _find_lost(acked)
     resolved = resolve(arrived, lost, returned - half, returned)
     # A sender that sends again has noticed the loss, even if acknowledgements are not selective.
     repeated = _seconds(fates.repeated_ns[order], zero)
@@ -257,6 +257,11 @@ def _at_sender(place: _Place, fates: Fates, about: list[str]) -> Trace:
         missing=missing,
         about=tuple(about),
     )
+
+
+def _find_lost(times: Floats) -> Bools:
+    """The packets without a time before the last one that has one."""
+    return np.asarray(np.isnan(times) & (np.arange(len(times)) < np.flatnonzero(np.isfinite(times))[-1]))
 
 
 def _is_selective(acked: Floats, repeated: Floats, lost: Bools, again: Bools) -> bool:
@@ -298,7 +303,7 @@ def _at_receiver(place: _Place, fates: Fates, about: list[str]) -> Trace:
         if fates.to_sender_ns < LEAST_TICKS * fates.tick_ns:
             why = f"round trips are shorter than {LEAST_TICKS} times {ticks}"
             missing |= dict.fromkeys((SENDING, DELAYS, WINDOW), why)
-    lost = np.isnan(arrived) & (np.arange(len(arrived)) < np.flatnonzero(np.isfinite(arrived))[-1])
+    lost = _find_lost(arrived)
     return Trace(
         cell=place.capture.file.name,
         settings=None,
@@ -376,7 +381,7 @@ def _at_both(chosen: _Place, other: Capture, pair: Pair, packets: MatchedPackets
         raise DataError(f"{near.capture.file}: no packets of both directions are in both captures")
     if packets.strangers:
         about.append(f"{packets.strangers} packets of {far.capture.file.name} are not in the other capture")
-    lost = np.isnan(arrived) & (np.arange(len(arrived)) < np.flatnonzero(np.isfinite(arrived))[-1])
+    lost = _find_lost(arrived)
     came = np.isfinite(returned)
     return Trace(
         cell=near.capture.file.name,

@@ -61,7 +61,7 @@ def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """What completes a part of `format.yaml`; a property of a schema may have the name of a member."""
+    """Completes a part of `format.yaml`; a property of a schema may have the name of a member."""
 
     by_type: dict[str, Any] | None = msgspec.field(name="$by_type", default=None)
     params: str | None = msgspec.field(name="$params", default=None)

@@ -49,7 +49,7 @@ def _object(keys: dict[str, Key]) -> Schema:
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """What completes a part of `format.yaml`."""
+    """Completes a part of `format.yaml`."""
 
     side: str | None = msgspec.field(name="$side", default=None)
     keys: str | None = msgspec.field(name="$keys", default=None)
