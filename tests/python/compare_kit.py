@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 
 from narrows.campaign import results
 from narrows.campaign.columns import Columns
-from narrows.campaign.results import metric_list
+from narrows.campaign.measurement import list_metrics
 from narrows.cli.all_commands import app
 from narrows.comparison.document import Request
 from narrows.comparison.document import compare as typed
@@ -90,7 +90,7 @@ def campaign(
             run |= {"verdict": verdict, "reasons": []}
             (folder / "cells" / str(cell["id"]) / "run.json").write_text(json.dumps(run))
             rows.append(made_row(scheme, dict(values), run=number, verdict=verdict, cell=str(cell["id"])))
-    metrics = metric_list()
+    metrics = list_metrics()
     listed = [{"scheme": name, "reason": why} for name, why in (skipped or {}).items()]
     resolved = {
         "format": "narrows/resolved/1",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from narrows.campaign import results
+from narrows.campaign import measurement
 from narrows.cli import main
 from narrows.documents.results import Measured, MeasuredFlow
 from narrows.scenario import registry
@@ -43,6 +43,6 @@ def measure_cell(path: Path) -> Measured:
 if __name__ == "__main__":
     fixed = registry.parse((HERE / "registry.json").read_text())
     registry.load = lambda: fixed  # type: ignore[assignment]
-    results.measure_cell = measure_cell
-    results.metric_list = lambda: METRICS
+    measurement.measure_cell = measure_cell
+    measurement.list_metrics = lambda: METRICS
     main()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compare_kit import Values, campaign, compare, run_command
-from narrows.campaign.results import metric_list
+from narrows.campaign.measurement import list_metrics
 from narrows.comparison.document import Request
 from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN, read_margins
 from narrows.documents.resolved import read_resolved
@@ -83,7 +83,7 @@ def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) 
     from narrows.comparison.sides import Pairing, Run, Sample, Side
 
     chance = np.random.default_rng(20261127)
-    metrics = [one for one in metric_list() if one.name in ("throughput_bps", "goodput_bps")]
+    metrics = [one for one in list_metrics() if one.name in ("throughput_bps", "goodput_bps")]
     margins = read_margins(["10 %"], metrics)
     runs_of_each = 8 if paired else 6
 
@@ -114,7 +114,7 @@ def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) 
 
 
 def test_margins_of_several_metrics() -> None:
-    metrics = [one for one in metric_list() if one.name in ("throughput_bps", "delay_p95_ns", "loss_ratio")]
+    metrics = [one for one in list_metrics() if one.name in ("throughput_bps", "delay_p95_ns", "loss_ratio")]
     found = read_margins(["1 %", "2 ms", "loss 0.5 points"], metrics)
     assert found["throughput_bps"].share and found["throughput_bps"].amount == 0.01
     assert (found["delay_p95_ns"].share, found["delay_p95_ns"].amount) == (False, 2e6)
@@ -134,7 +134,7 @@ def test_margins_of_several_metrics() -> None:
     ],
 )
 def test_margins_that_make_no_sense(tmp_path: Path, margin: str, says: str) -> None:
-    metrics = [one for one in metric_list() if one.name in ("throughput_bps", "delay_p95_ns", "loss_ratio")]
+    metrics = [one for one in list_metrics() if one.name in ("throughput_bps", "delay_p95_ns", "loss_ratio")]
     with pytest.raises(UsageError, match=says):
         read_margins([margin], metrics)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from narrows.campaign.expectations import FAILS, HOLDS, judge
-from narrows.campaign.results import over_runs
+from narrows.campaign.measurement import over_runs
 from narrows.documents.results import Expectation, Outcome, Row, Statistics
 from narrows.errors import ScenarioError
 from narrows.scenario import loads

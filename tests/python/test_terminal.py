@@ -14,12 +14,12 @@ from narrows.analysis.metrics import find, four_digits, head_of, show_amount, sh
 from narrows.analysis.verdicts import lateness_ns, resolution, runs_in_words
 from narrows.blocks.model import Cell, Column, Note, Table, quiet
 from narrows.blocks.terminal import fit_table, fold, print_table, width
-from narrows.campaign.results import metric_list
+from narrows.campaign.measurement import list_metrics
 from narrows.console import WIDTH_OF_FILES
 from narrows.errors import UsageError
 from narrows.statistics.runs import summarise
 
-METRICS = {metric.name: metric for metric in metric_list()}
+METRICS = {metric.name: metric for metric in list_metrics()}
 
 
 def table(names: list[str], columns: int = 5, why: str = "") -> Table:

@@ -29,7 +29,6 @@ from narrows.text import shorten
 
 if TYPE_CHECKING:
     from narrows.campaign.record import Run
-    from narrows.campaign.store import CampaignFolder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,8 +44,6 @@ SHOWN_UNITS = {
 #: Reasons why flows lack a metric that other programs report; readers of a table need no note about them.
 NOT_REPORTED = "the program of this flow does not report it"
 _BETTER = ("higher", "lower")
-#: Progress is shown after this many seconds.
-_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -257,44 +254,6 @@ def missing(results: Results) -> list[OwnMetric]:
         or own_metric.name not in known
         or known[own_metric.name].own != own_metric.fingerprint
     ]
-
-
-def apply(results: Results, campaign: CampaignFolder) -> Results:
-    """Results with the values of these metrics; the same object if nothing changes.
-
-    Each function is called once per finished run.
-    """
-    wanted = missing(results)
-    if not wanted:
-        return results
-    from narrows.campaign.record import Run
-    from narrows.campaign.results import over_runs, with_own_values
-    from narrows.progress import progress
-
-    of_cell: dict[str, list[Row]] = {}
-    for row in results.rows:
-        of_cell.setdefault(row.cell, []).append(with_own_values(row))
-    entries = {entry.id: entry for entry in campaign.cells}
-    with progress("metrics of your own", after_s=_PATIENCE_S) as bar:
-        for done, (cell, rows) in enumerate(of_cell.items(), 1):
-            run = Run(campaign.record_dir(cell), entries.get(cell), rows)
-            for own_metric in wanted:
-                add_values(own_metric, run, rows)
-            bar.count(done, len(of_cell), "runs")
-    rows = [row for listed in of_cell.values() for row in listed]
-    described = [own_metric.description for own_metric in wanted]
-    new = {own_metric.name for own_metric in wanted}
-    kept = [metric for metric in results.metrics if metric.name not in new]
-    groups: dict[tuple[str, int | str], list[Row]] = {}
-    for row in rows:
-        if not row.background:
-            groups.setdefault((row.scheme, row.flow), []).append(row)
-    summary = []
-    for line in results.summary:
-        known_values = {name: value for name, value in line.metrics.items() if name not in new}
-        own = over_runs(groups.get((line.scheme, line.flow), []), described)
-        summary.append(replace(line, metrics=known_values | own))
-    return replace(results, metrics=[*kept, *described], rows=rows, summary=summary)
 
 
 def add_values(own_metric: OwnMetric, run: Run, rows: Sequence[Row | MeasuredFlow]) -> None:

@@ -152,9 +152,9 @@ class Run:
     def _rows(self) -> Sequence[Row | MeasuredFlow]:
         if self._given:
             return self._given
-        from narrows.campaign.results import measure_cell
+        from narrows.campaign import measurement
 
-        return measure_cell(self.path).flows
+        return measurement.measure_cell(self.path).flows
 
     def metrics(self, flow: int | str = "all") -> dict[str, float | None]:
         """The metrics of one flow or of all flows together, in base units, by name; None for a metric without

@@ -6,25 +6,21 @@ depend on the records alone (not on the time of day or the machine), so the same
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from narrows.campaign import own_metrics, results_file, sealing
+from narrows.campaign import measurement, results_file, sealing
 from narrows.campaign.columns import Columns
 from narrows.campaign.json_files import read_json, write_atomically
+from narrows.campaign.own_values import add_own_values, with_own_values
 from narrows.campaign.store import CampaignFolder
-from narrows.documents.campaign import INVALID, PENDING, CellEntry, Header
-from narrows.documents.data import DamagedError, Value, from_data, to_data
+from narrows.documents.campaign import PENDING, CellEntry, Header
+from narrows.documents.data import DamagedError, Value, to_data
 from narrows.documents.resolved import Resolved
 from narrows.documents.results import (
     ALL,
     FORMAT,
-    Answer,
-    Expectation,
     LinkRow,
     LinkSummary,
     Measured,
@@ -32,46 +28,16 @@ from narrows.documents.results import (
     Outcome,
     Results,
     Row,
-    Statistics,
     SummaryLine,
     read_results,
 )
 from narrows.errors import DataError
-from narrows.statistics.runs import summarise, summarise_happened
 from narrows.threads import in_threads
-
-
-def measure_cell(path: Path) -> Measured:
-    """All metrics of one cell's record."""
-    from narrows import _native
-
-    try:
-        return from_data(json.loads(_native.measure(str(path))), Measured)
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path}: can't be measured: {error}") from None
-
-
-def ask_states(path: Path, asked: list[Expectation]) -> list[Answer]:
-    """The answers from one cell's record to the questions of expectations."""
-    from narrows import _native
-
-    questions = [{"flow": expectation.flow, **to_data(expectation.question or {})} for expectation in asked]
-    try:
-        return from_data(json.loads(_native.states(str(path), json.dumps(questions))), list[Answer])
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path}: can't be measured: {error}") from None
-
-
-def metric_list() -> list[Metric]:
-    """All built-in metrics, with unit and definition."""
-    from narrows import _native
-
-    return from_data(json.loads(_native.metrics()), list[Metric])
 
 
 def compute(folder: CampaignFolder) -> Results:
     """The results of all finished cells of a campaign, including user-defined metrics."""
-    return own_metrics.apply(measure(folder), folder)
+    return add_own_values(measure(folder), folder)
 
 
 def measure(folder: CampaignFolder) -> Results:
@@ -82,8 +48,8 @@ def measure(folder: CampaignFolder) -> Results:
     cells = sorted(folder.cells, key=lambda cell: (place[cell.scheme], cell.run))
     finished = [cell for cell in cells if cell.is_finished]
     # The core releases Python's lock while measuring, so threads use all cores.
-    measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell.id)), finished)
-    metrics = metric_list() + _add_reports(scenario, folder, finished, measured)
+    measured = in_threads(lambda cell: measurement.measure_cell(folder.record_dir(cell.id)), finished)
+    metrics = measurement.list_metrics() + _add_reports(scenario, folder, finished, measured)
     columns = Columns(scenario, [metric.name for metric in metrics])
     labels = _flow_labels(scenario)
     of_cells = [
@@ -150,17 +116,12 @@ def _judge_expectations(
     if asked:
         of_cells = [[with_own_values(row) for row in cell_rows] for cell_rows in of_cells]
         for cell, cell_rows in zip(finished, of_cells, strict=True):
-            answers = ask_states(folder.record_dir(cell.id), asked)
+            answers = measurement.ask_states(folder.record_dir(cell.id), asked)
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
     order = _scheme_order(scenario, folder.cells)
     skipped = {row.scheme: row.reason for row in folder.header.skipped}
     return expectations.judge(scenario.expect, order, judged, skipped, metrics)
-
-
-def with_own_values(row: Row) -> Row:
-    """A copy of a row whose values can be extended."""
-    return replace(row, metrics=dict(row.metrics), absent=dict(row.absent))
 
 
 def _scheme_order(scenario: Resolved, cells: list[CellEntry]) -> list[str]:
@@ -239,27 +200,12 @@ def _link_summary(
             scheme=scheme,
             link=name,
             values=_values(columns, scheme),
-            metrics=over_runs(groups[scheme, name], metrics),
+            metrics=measurement.over_runs(groups[scheme, name], metrics),
         )
         for scheme in order
         for name in names
         if (scheme, name) in groups
     ]
-
-
-def over_runs(rows: Sequence[Row | LinkRow], metrics: Iterable[Metric]) -> dict[str, Statistics]:
-    """The statistics of each metric over those of these rows that are valid."""
-    valid = [row.metrics for row in rows if row.verdict != INVALID]
-    statistics: dict[str, Statistics] = {}
-    for metric in metrics:
-        values = [value for run in valid if (value := run.get(metric.name)) is not None]
-        if metric.happened:
-            outcomes = [value for run in valid if (value := run.get(metric.happened)) is not None]
-            if outcomes:
-                statistics[metric.name] = summarise_happened(values, outcomes)
-        elif values:
-            statistics[metric.name] = summarise(values)
-    return statistics
 
 
 def _flow_labels(scenario: Resolved) -> dict[str, dict[str, str]]:
@@ -320,7 +266,7 @@ def _summary(
             started=sum(cell.state != PENDING for cell in mine),
             finished=sum(cell.is_finished for cell in mine),
             valid=sum(cell.is_usable for cell in mine),
-            metrics=over_runs(rows, metrics),
+            metrics=measurement.over_runs(rows, metrics),
         )
         for number, rows in of_flow.items()
     ]
@@ -365,7 +311,7 @@ def read(path: Path, folder: CampaignFolder | None = None) -> Results:
     """
     folder = folder or CampaignFolder.read(path)
     results = current(folder)
-    return compute(folder) if results is None else own_metrics.apply(results, folder)
+    return compute(folder) if results is None else add_own_values(results, folder)
 
 
 def remade(folder: CampaignFolder) -> Results:

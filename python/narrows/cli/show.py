@@ -288,8 +288,8 @@ def _read_metrics(path: Path) -> Measured:
     from msgspec.structs import replace
 
     from narrows.campaign import own_metrics
+    from narrows.campaign.measurement import measure_cell
     from narrows.campaign.record import Run
-    from narrows.campaign.results import measure_cell
 
     measured = measure_cell(path)
     if not own_metrics.list_registered():
@@ -318,8 +318,8 @@ def _print_metrics(console: Console, measured: Measured) -> None:
     from narrows.analysis.metrics import show_number
     from narrows.blocks.model import Column, Table
     from narrows.blocks.terminal import fit_table, print_table, width
+    from narrows.campaign.measurement import list_metrics
     from narrows.campaign.own_metrics import list_registered
-    from narrows.campaign.results import metric_list
 
     columns = [
         ("all flows" if flow.flow == "all" else f"flow {flow.flow}", flow.metrics) for flow in measured.flows
@@ -327,7 +327,7 @@ def _print_metrics(console: Console, measured: Measured) -> None:
     columns += [(link.link, link.metrics) for link in measured.links]
     metrics = [
         metric
-        for metric in [*metric_list(), *(own_metric.description for own_metric in list_registered())]
+        for metric in [*list_metrics(), *(own_metric.description for own_metric in list_registered())]
         if any(values.get(metric.name) is not None for _, values in columns)
     ]
 

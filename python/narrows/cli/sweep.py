@@ -254,7 +254,7 @@ def show(
     from narrows.analysis.metrics import head_of
     from narrows.blocks.model import Paragraph, Section
     from narrows.blocks.terminal import print_blocks
-    from narrows.campaign.results import metric_list
+    from narrows.campaign.measurement import list_metrics
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
     from narrows.documents.data import to_data
@@ -274,7 +274,7 @@ def show(
             [{**to_data(outcomes[item.scheme].counts), **_effects_json(item, metric)} for item in result]
         )
         return
-    described = next((known for known in metric_list() if known.name == metric), Quantity.unknown(metric))
+    described = next((known for known in list_metrics() if known.name == metric), Quantity.unknown(metric))
     labels = {key.name: key.label for key in opened.document.parameters}
     print_blocks(
         stdout_console(),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
-from narrows.campaign.results import metric_list
+from narrows.campaign.measurement import list_metrics
 from narrows.documents.campaign import INVALID
 from narrows.documents.data import from_data
 from narrows.documents.run import Simulated
@@ -232,7 +232,7 @@ class Evaluator:
 
 def _new_document(question: Question) -> Sweep:
     """The evaluations in the form of a sweep whose points were chosen by a search."""
-    metrics = [metric.name for metric in metric_list()]
+    metrics = [metric.name for metric in list_metrics()]
     taken = {*FIXED, "point", "reasons", "slug", *metrics}
     parameters = []
     for gene in question.space.genes:

@@ -120,13 +120,13 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
     """The scenarios of these experiments (all if none is named), read before the first one runs. Raises
     `UsageError` for an unknown experiment, `DataError` for parts that contradict each other.
     """
-    from narrows.campaign.results import metric_list
+    from narrows.campaign.measurement import list_metrics
 
     for name in only:
         if name not in lab.experiments:
             hint = did_you_mean(name, lab.experiments) or f"; there are {', '.join(lab.experiments)}"
             raise UsageError(f'{lab.name} has no experiment "{shorten(name)}"{hint}')
-    metrics = [metric.name for metric in metric_list()]
+    metrics = [metric.name for metric in list_metrics()]
     for column in lab.columns.values():
         if column.metric not in metrics:
             hint = (

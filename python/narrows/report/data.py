@@ -15,7 +15,8 @@ from narrows.campaign import integrity, series
 from narrows.campaign.conditions import Row as Conditions
 from narrows.campaign.conditions import rows_of
 from narrows.campaign.json_files import read_run
-from narrows.campaign.results import compute, current, metric_list
+from narrows.campaign.measurement import list_metrics
+from narrows.campaign.results import compute, current
 from narrows.campaign.schema import read_scenario
 from narrows.campaign.series import FlowRates, Throughput
 from narrows.campaign.store import CampaignFolder
@@ -410,7 +411,7 @@ def load(folder: Path, measured: Results | None = None, *, checked: bool = False
     if is_sweep(folder):
         # Figures over parameter spaces read its data set; there are no records for other figures.
         header = Header(format=FORMAT, name=SweepFolder.read(folder).document.name)
-        return Campaign(folder, header, NO_RESULTS, metric_list(), [], [])
+        return Campaign(folder, header, NO_RESULTS, list_metrics(), [], [])
     opened = CampaignFolder.read(folder)
     results = measured or _results(opened)
     rows: dict[str, dict[str, Row]] = {}
@@ -422,7 +423,7 @@ def load(folder: Path, measured: Results | None = None, *, checked: bool = False
         if entry.state == SKIPPED:
             why = next((reason.text for reason in entry.reasons if reason.text), "")
             skipped.setdefault(entry.scheme, Skipped(scheme=entry.scheme, reason=why))
-    metrics = results.metrics or metric_list()
+    metrics = results.metrics or list_metrics()
     campaign = Campaign(folder, opened.header, results, metrics, runs, list(skipped.values()))
     for run in runs:
         run.base, run.looks = campaign.rows[run.scheme].scheme, campaign.styles

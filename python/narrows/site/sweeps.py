@@ -116,9 +116,9 @@ def _keys(sweep: Sweep) -> Table:
 
 def _effects(folder: SweepFolder) -> list[pages.TitledTable]:
     """For each metric a table of effects, as in `narrows sweep show`."""
-    from narrows.campaign.results import metric_list
+    from narrows.campaign.measurement import list_metrics
 
-    described = {metric.name: metric for metric in metric_list()}
+    described = {metric.name: metric for metric in list_metrics()}
     labels = {key.name: key.label for key in folder.document.parameters}
     entries = []
     for name in METRICS:

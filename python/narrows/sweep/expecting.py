@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct, convert
 
 from narrows.campaign.expectations import HOLDS, judge, questions
-from narrows.campaign.results import metric_list
+from narrows.campaign.measurement import list_metrics
 from narrows.documents.data import Value
 from narrows.documents.results import Expectation, Outcome, Row
 from narrows.documents.sweep import FailingPoint, SweepExpectation
@@ -44,7 +44,7 @@ def judge_all(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[
     """
     if not expectations:
         return []
-    metrics = metric_list()
+    metrics = list_metrics()
     names = list(dict.fromkeys(expectation.metric for expectation in expectations))
     # A separate metric shows that an event never happened.
     happened = [metric.happened for metric in metrics if metric.name in names and metric.happened]

@@ -276,7 +276,7 @@ class _UntilKeys(Section, frozen=True, kw_only=True):
 
 
 def _until(mapping: Mapping, runs: int) -> Until | None:
-    from narrows.campaign.results import metric_list
+    from narrows.campaign.measurement import list_metrics
     from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
     node = mapping.entries.get(UNTIL)
@@ -292,7 +292,7 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     if keys.metric is None or keys.within is None:
         raise Wrong(node.mark, f"needs metric and within, such as {example}")
     metric = in_words(keys.metric)
-    known = [metric.name for metric in metric_list()]
+    known = [metric.name for metric in list_metrics()]
     if metric not in known:
         raise Wrong(keys.metric.mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}')
     share = quantity_of(in_words(keys.within))

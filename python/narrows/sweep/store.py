@@ -25,7 +25,7 @@ from narrows.campaign import sealing
 from narrows.campaign.columns import FIXED, free_name, infer_types
 from narrows.campaign.entries import now
 from narrows.campaign.json_files import read_json, read_rewritable, read_typed, write_atomically
-from narrows.campaign.results import metric_list
+from narrows.campaign.measurement import list_metrics
 from narrows.documents.campaign import Override
 from narrows.documents.data import Value, to_data
 from narrows.documents.run import Simulated
@@ -318,7 +318,7 @@ def _as(kind: str, value: Any, text: str) -> Any:
 
 def _new_document(loaded: LoadedSweep) -> Sweep:
     sweep, first = loaded.sweep, loaded.first
-    metrics = [metric.name for metric in metric_list()]
+    metrics = [metric.name for metric in list_metrics()]
     taken = {*FIXED, *_ALSO, *metrics}
     parameters = []
     for key in sweep.parameters:
