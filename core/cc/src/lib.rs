@@ -21,7 +21,7 @@ pub use events::{
     SendEvent, SpuriousLossEvent,
 };
 
-use narrows_units::{Bytes, Files, ParamError, ParamSpec, Params, Rate, Stream, Time};
+use narrows_units::{Bytes, Files, Kind, ParamError, ParamSpec, Params, Rate, Stream, Time};
 use parts::actions::ActionSpace;
 
 /// Window and rate that a scheme allows. At least one of them is set.
@@ -238,6 +238,11 @@ pub struct Scheme {
 }
 
 impl Scheme {
+    /// True if one of its parameters names a file: a model, which may be what decides.
+    pub fn reads_model(&self) -> bool {
+        self.params.iter().any(|spec| spec.kind == Kind::File)
+    }
+
     /// Properties of the scheme shown by registries, without its parameters: name and value.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         vec![

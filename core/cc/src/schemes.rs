@@ -1,14 +1,14 @@
 //! THE REGISTRY of congestion control schemes.
 //!
 //! To add one: a file in `schemes/` with a `pub const SCHEME: Scheme`, and its name in the list below. `narrows schemes
-//! NAME` shows the file's header. Scenario validation, all planes, the command line, the reference, the conformance
+//! NAME` shows the file's header, followed by the text of the function named after `with`, if any. Scenario validation, all planes, the command line, the reference, the conformance
 //! kit, fuzzing and the golden tables follow from it.
 
 use crate::{CongestionControl, Scheme, Setup};
 use narrows_units::{ParamError, Params};
 
 macro_rules! schemes {
-    ($($module:ident),+ $(,)?) => {
+    ($($module:ident $(with $describe:path)?),+ $(,)?) => {
         $(pub mod $module;)+
 
         /// All schemes, in the order of the reference.
@@ -16,6 +16,9 @@ macro_rules! schemes {
 
         /// The files of all schemes, in the same order.
         const FILES: &[&str] = &[$(include_str!(concat!("schemes/", stringify!($module), ".rs"))),+];
+
+        /// What each page says besides, in the same order: paragraphs made from other registries.
+        const GENERATED: &[&[fn() -> String]] = &[$(&[$($describe)?]),+];
     };
 }
 
@@ -72,7 +75,7 @@ schemes! {
     indigo,
     muses,
     aurora,
-    policy,
+    policy with policy::describe_parts,
     // For teaching.
     exp,
     // For measuring paths.
@@ -88,9 +91,10 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
 /// paragraphs separated by empty lines.
 pub fn page(name: &str) -> Option<String> {
     let index = ALL.iter().position(|scheme| scheme.name == name)?;
-    let page = header(FILES[index]);
-    if name == policy::SCHEME.name {
-        return Some(format!("{page}\n\n{}", policy::describe_parts()));
+    let mut page = header(FILES[index]);
+    for describe in GENERATED[index] {
+        page += "\n\n";
+        page += &describe();
     }
     Some(page)
 }
@@ -104,15 +108,15 @@ pub fn header(source: &str) -> String {
     lines.join("\n")
 }
 
-/// Checks that a flow that runs `scheme` makes its decisions itself.
+/// Checks that a flow that runs `scheme`, built from the registration `name`, makes its decisions itself.
 ///
 /// # Errors
 /// If it does not.
-pub fn expect_own_decisions(scheme: &dyn CongestionControl) -> Result<(), ParamError> {
+pub fn expect_own_decisions(scheme: &dyn CongestionControl, name: &str) -> Result<(), ParamError> {
     if scheme.needs_caller() {
-        return Err(ParamError::Conflict(
-            "policy needs a model, such as {policy: mine.safetensors}, unless a program makes its decisions".into(),
-        ));
+        return Err(ParamError::Conflict(format!(
+            "{name} needs a model, such as {{{name}: mine.safetensors}}, unless a program makes its decisions"
+        )));
     }
     Ok(())
 }

@@ -283,12 +283,12 @@ impl Sender {
         self.decided_outside
     }
 
-    /// Checks that the scheme makes its decisions itself.
+    /// Checks that the scheme, registered as `name`, makes its decisions itself.
     ///
     /// # Errors
     /// If its caller has to.
-    pub fn expect_own_decisions(&self) -> Result<(), ParamError> {
-        narrows_cc::schemes::expect_own_decisions(&*self.scheme)
+    pub fn expect_own_decisions(&self, name: &str) -> Result<(), ParamError> {
+        narrows_cc::schemes::expect_own_decisions(&*self.scheme, name)
     }
 
     /// The inputs of the decision for which the scheme waits, if it does. Until [`Sender::take_action`] nothing is sent.

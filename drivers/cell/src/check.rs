@@ -40,7 +40,7 @@ pub fn check_scheme(
     if decided_outside {
         return Ok(());
     }
-    schemes::expect_own_decisions(&*built).map_err(refused)
+    schemes::expect_own_decisions(&*built, name).map_err(refused)
 }
 
 #[cfg(test)]

@@ -110,12 +110,13 @@ impl FlowState {
     pub(crate) fn set_decided_outside(&mut self, decided_outside: bool) -> Result<(), CellError> {
         self.decided_outside = decided_outside;
         match &self.scheme {
-            Some((scheme, params)) if !decided_outside && scheme.name == "policy" => {
+            // Only schemes that read a model can be without decisions: no other is built once more.
+            Some((scheme, params)) if !decided_outside && scheme.reads_model() => {
                 let at = format!("flow {} ({})", self.number, scheme.name);
                 let random = Stream::new(self.seed, "check");
                 let config = self.configs[0].clone();
                 Sender::new(config, scheme, params, self.start, random, &self.files)
-                    .and_then(|sender| sender.expect_own_decisions())
+                    .and_then(|sender| sender.expect_own_decisions(scheme.name))
                     .map_err(|error| CellError::Params { at, error })
             }
             _ => Ok(()),

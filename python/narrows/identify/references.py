@@ -22,15 +22,17 @@ FIRST_SEED = 2000
 SEEDS = tuple(range(FIRST_SEED, FIRST_SEED + 11))
 #: The probes whose packets and values show whether a reference is stale.
 DIGESTED = (SHALLOW, ECN)
-#: Schemes without rules.
-_EMPTY = ("policy",)
 #: Values are stored in 32 bits, and computed with the linear algebra of the machine.
 _SAME = 1e-3
 
 
 def list_native() -> list[str]:
     """The native schemes of bulk traffic that have rules without a model of the user."""
-    return [name for name, entry in registry.load().schemes.items() if not entry.media and name not in _EMPTY]
+    return [
+        name
+        for name, entry in registry.load().schemes.items()
+        if not entry.media and (entry.model is None or entry.model.default is not None)
+    ]
 
 
 def factors_of(seed: int) -> PathFactors:

@@ -136,6 +136,6 @@ fn sender(
     let files = &task.cell.files;
     let sender =
         Sender::new(config.clone(), scheme, params, now, random, files).map_err(refused)?;
-    sender.expect_own_decisions().map_err(refused)?;
+    sender.expect_own_decisions(scheme.name).map_err(refused)?;
     Ok(sender)
 }
