@@ -104,8 +104,7 @@ check-rust:
 	$(BIN)/python .ci/built-once
 	@.ci/step "clippy" "2 minutes" cargo clippy --release --quiet --workspace --all-targets \
 	    --features narrows-endpoints/event-log -- -D warnings
-	@.ci/step "examples/own-scheme" "1 minute" \
-	    cargo test --release --quiet --locked --manifest-path examples/own-scheme/Cargo.toml
+	@cd examples/own-scheme && ../../.ci/step "examples/own-scheme" "20 s" cargo test --release --quiet --locked
 	@.ci/step "additions to a copy of the workspace" "1 minute" cargo test --release --quiet $(CRATES) --test adding
 	@NARROWS_KILLS=50 .ci/step "killed agents" "1 minute" \
 	    cargo test --release --quiet $(CRATES) --test all no_process_survives
