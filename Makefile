@@ -139,7 +139,7 @@ arm: build ## build the agent and a wheel for Linux on ARM into build/arm, and t
 	.ci/arm
 
 bench: build ## print the benchmark table; HTSIM=FOLDER compares with csg-htsim there
-	cargo bench --quiet -p narrows-bench
+	cargo bench --quiet -p narrows-bench --bench table
 
 profile: build ## make the profile anew with which our crates are compiled, by simulations
 	.ci/profile

@@ -2,7 +2,7 @@
 //! encode, measure and verify it.
 #![allow(missing_docs)]
 
-#[path = "../tests/all/reference/mod.rs"]
+#[path = "../core/record/tests/all/reference/mod.rs"]
 mod reference;
 
 use criterion::{Criterion, criterion_group, criterion_main};
