@@ -262,4 +262,4 @@ def test_a_recording_survives_an_interruption_and_the_loss_of_the_other_host(
         assert said in complaints
         found, _ = read_rates(out)
         assert found.length_ns > 1e9
-        eventually("nothing is left", lambda: not ours("side"), seconds=30)
+        eventually("nothing is left", lambda: not ours("side"))
