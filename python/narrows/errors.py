@@ -115,7 +115,7 @@ def _is_shortage_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error).lower() for words in _NO_MEMORY)
 
 
-def refused_path(error: Exception) -> NarrowsError | None:
+def as_refusal(error: Exception) -> NarrowsError | None:
     """An unforeseen refusal of the system, in one sentence; None for all other errors. Names that are too
     long, loops of links, missing permissions and a lack of memory can occur anywhere.
     """

@@ -183,7 +183,7 @@ def unreadable(error: OSError) -> DataError:
     return DataError(f"can't be read: {reason(error)}")
 
 
-def named_path(text: str, base: Path) -> Path:
+def resolve_path(text: str, base: Path) -> Path:
     """The path for the user's `text`, relative to `base`; `~` is a home folder. The path need not exist;
     raises `DataError`, with the text, if it can't be a path here.
     """
@@ -236,17 +236,17 @@ def home_folder() -> Path:
         return Path("/nonexistent")
 
 
-def shipped_folder() -> Path | None:
+def find_shipped_folder() -> Path | None:
     """The folder with the shipped scenarios."""
     return _find_shipped("scenarios")
 
 
-def shipped_programs() -> Path | None:
+def find_shipped_programs() -> Path | None:
     """The folder with the shipped manifests of programs."""
     return _find_shipped("programs")
 
 
-def shipped_labs() -> Path | None:
+def find_shipped_labs() -> Path | None:
     """The folder with the shipped laboratories."""
     return _find_shipped("labs")
 

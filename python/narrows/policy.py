@@ -30,14 +30,14 @@ def lock(page: str) -> str:
         if content and not any(data in attributes for data in _DATA):
             hashes[kind][_source(content)] = None
 
-    def filled(policy: re.Match[str]) -> str:
+    def fill(policy: re.Match[str]) -> str:
         text = policy[0]
         for mark, kind in ((STYLES, "style"), (SCRIPTS, "script")):
             # A directive without sources allows nothing.
             text = text.replace(mark, " ".join(hashes[kind]))
         return text
 
-    return _POLICY.sub(filled, page, count=1)
+    return _POLICY.sub(fill, page, count=1)
 
 
 def _source(content: str) -> str:
@@ -47,7 +47,7 @@ def _source(content: str) -> str:
 def _without_style_attributes(page: str) -> str:
     names: dict[str, str] = {}
 
-    def classed(tag: re.Match[str]) -> str:
+    def add_class(tag: re.Match[str]) -> str:
         text = tag[0]
         style = _STYLE.search(text)
         assert style is not None
@@ -62,9 +62,9 @@ def _without_style_attributes(page: str) -> str:
 
     parts, at = [], 0
     for element in _ELEMENT.finditer(page):
-        parts += [_TAG.sub(classed, page[at : element.start()]), element[0]]
+        parts += [_TAG.sub(add_class, page[at : element.start()]), element[0]]
         at = element.end()
-    page = "".join((*parts, _TAG.sub(classed, page[at:])))
+    page = "".join((*parts, _TAG.sub(add_class, page[at:])))
     if not names:
         return page
     rules = "\n".join(f".{name} {{ {_unescape(rule)} }}" for rule, name in names.items())

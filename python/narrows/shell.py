@@ -24,7 +24,7 @@ from narrows.errors import DataError, ProgramError, UnavailableError, UsageError
 from narrows.scenario import load
 from narrows.scenario import registry as registries
 from narrows.scenario.elements import Item, Link, list_items, same_names
-from narrows.scenario.files import Files, stored_name
+from narrows.scenario.files import Files, name_in_store
 from narrows.scenario.params import Context
 from narrows.scenario.problems import Problems
 from narrows.scenario.quick import in_order, option_value, read_queue
@@ -218,7 +218,7 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
     try:
         (folder / "files").mkdir()
         for sha256, content in files.contents.items():
-            (folder / "files" / stored_name(files.names[sha256], sha256)).write_bytes(content)
+            (folder / "files" / name_in_store(files.names[sha256], sha256)).write_bytes(content)
         (folder / "plan.json").write_text(json.dumps(to_data(document)))
         # Python ignores these signals; the program must not inherit that.
         for name in ("SIGPIPE", "SIGXFSZ"):

@@ -9,5 +9,5 @@ from narrows.cli import main
 from narrows.models import store
 
 if __name__ == "__main__":
-    store.shipped_folder = lambda: Path(os.environ["TEST_SHIPPED"])
+    store.find_shipped_folder = lambda: Path(os.environ["TEST_SHIPPED"])
     main()

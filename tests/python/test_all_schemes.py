@@ -12,7 +12,7 @@ from narrows import _native
 from narrows.campaign.plan import Plan, make_plan
 from narrows.documents.agent import MachineFacts
 from narrows.scenario import Override, load
-from narrows.scenario.files import stored_name
+from narrows.scenario.files import name_in_store
 from narrows.scenario.shipped import list_scenarios
 
 #: Long enough for every scheme to leave its start. A flow whose very first packet finds the queue full (Verus
@@ -52,7 +52,7 @@ def test_three_flows_of_it_run(label: str, tmp_path: Path) -> None:
     files.mkdir()
     known = whole.scenario.files
     for sha256, content in known.contents.items():
-        (files / stored_name(known.names[sha256], sha256)).write_bytes(content)
+        (files / name_in_store(known.names[sha256], sha256)).write_bytes(content)
     out = tmp_path / "out"
     run = json.loads(_native.simulate(cell.to_text(), out, files))
     assert run["verdict"] == "ok", run["reasons"]

@@ -55,7 +55,7 @@ def synthetic(
     made = folder / "made"
     made.mkdir()
     simulator = Simulator(made, dict(zip(schemes, schemes, strict=True)), work, 2)
-    found = simulator.evaluate([Wanted(path, tuple(schemes), runs, 77)])[0].found
+    found = simulator.evaluate([Wanted(path, tuple(schemes), runs, 77)])[0].values
     file = folder / "synthetic.csv"
     with file.open("w", newline="") as stream:
         writer = csv.writer(stream)

@@ -22,9 +22,9 @@ from narrows.cite.usage import list_names
 from narrows.cli.all_commands import app
 from narrows.documents.publications import Publication
 from narrows.errors import DataError
-from narrows.files import shipped_labs, shipped_programs
+from narrows.files import find_shipped_labs, find_shipped_programs
 from narrows.scenario import registry
-from narrows.traces.store import list_traces, shipped_folder
+from narrows.traces.store import find_shipped_folder, list_traces
 
 ROOT = Path(__file__).parents[2]
 #: Every family has something in it, and the scheme of the background counts, too.
@@ -59,9 +59,9 @@ def cited(text: str) -> list[str]:
 
 def test_every_scheme_queue_trace_program_and_laboratory_has_an_entry() -> None:
     core = registry.load()
-    labs = [path.parent.name for path in (shipped_labs() or ROOT / "labs").glob("*/lab.yaml")]
-    programs = [f"{path.stem}:any" for path in (shipped_programs() or ROOT / "programs").glob("*.yaml")]
-    traces = [path.name for path in list_traces(shipped_folder())]
+    labs = [path.parent.name for path in (find_shipped_labs() or ROOT / "labs").glob("*/lab.yaml")]
+    programs = [f"{path.stem}:any" for path in (find_shipped_programs() or ROOT / "programs").glob("*.yaml")]
+    traces = [path.name for path in list_traces(find_shipped_folder())]
     assert labs and programs and traces
     assert find_gaps([*core.schemes, *core.bpf, *programs], core.queues, traces, labs) == []
 

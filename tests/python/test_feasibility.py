@@ -18,7 +18,7 @@ from campaign_kit import narrows
 from narrows import _native
 from narrows.errors import ScenarioError
 from narrows.scenario import chance, loads, registry
-from narrows.scenario.files import stored_name
+from narrows.scenario.files import name_in_store
 from narrows.scenario.loading import load_text
 from narrows.scenario.model import cells_of
 
@@ -47,7 +47,7 @@ def simulated(text: str, seed: int = 1) -> tuple[dict[str, Any], str]:
         record, files = Path(place) / "record", Path(place) / "files"
         files.mkdir()
         for sha256, content in planned.files.contents.items():
-            (files / stored_name(planned.files.names[sha256], sha256)).write_bytes(content)
+            (files / name_in_store(planned.files.names[sha256], sha256)).write_bytes(content)
         run = json.loads(_native.simulate(json.dumps({**cell, "seed": seed}), record, files))
         return run, hashlib.sha256((record / "packets.parquet").read_bytes()).hexdigest()
 

@@ -22,7 +22,7 @@ from narrows.cli.hosts import _ports
 from narrows.documents.agent import HostFacts
 from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.hosts import agent_binary, ssh, sysctls
-from narrows.hosts.deploy import deploy, named_folder
+from narrows.hosts.deploy import deploy, read_remote_folder
 from narrows.hosts.ssh import Ssh
 from shell_kit import SOMEBODY, folder_for_everybody, needs
 
@@ -88,7 +88,7 @@ def test_ports_that_make_no_sense_are_refused(ports: str) -> None:
     ],
 )
 def test_a_folder_there_may_be_named_from_the_home_folder(written: str | None, meant: str | None) -> None:
-    assert named_folder(written) == meant
+    assert read_remote_folder(written) == meant
 
 
 @pytest.mark.parametrize("written", ["~other/x", "~other", "~", "~/", "", ".", "~/../x", "/"])

@@ -137,7 +137,7 @@ def test_harm_is_the_part_of_its_rate_alone_that_cubic_loses(place: Path) -> Non
     run_campaign(
         loaded, place / "alone", resume=False, argv=["narrows"], console=stderr_console(), quiet=True
     )
-    alone = read_trace(place / "alone" / "cells" / "cubic-r1").arrived_bps(6, 30)
+    alone = read_trace(place / "alone" / "cells" / "cubic-r1").arrival_rate_bps(6, 30)
     rates = []
     for number in range(1, RUNS + 1):
         cells = place / f"bbr1 {BESIDE_CUBIC} 1" / BESIDE_CUBIC / "cells"

@@ -182,14 +182,14 @@ def test_fewer_probes_make_a_name_less_certain(namer: Namer, cards: dict[str, Ca
 
 
 def test_the_next_probe_is_one_that_is_left_and_tells_something(namer: Namer, cards: dict[str, Card]) -> None:
-    gains = next_probe.expected_gains(namer, None, PROBES)
+    gains = next_probe.estimate_gains(namer, None, PROBES)
     assert all(gain > 0.5 for gain in gains.values())
     seconds = dict.fromkeys(PROBES, 30.0)
     assert next_probe.choose_probe(namer, None, PROBES, seconds) == max(gains, key=gains.__getitem__)
     # A long probe has to tell more.
     seconds[max(gains, key=gains.__getitem__)] = 3000.0
     assert next_probe.choose_probe(namer, None, PROBES, seconds) != max(gains, key=gains.__getitem__)
-    after = next_probe.expected_gains(namer, cards["bbr1"], PROBES)
+    after = next_probe.estimate_gains(namer, cards["bbr1"], PROBES)
     assert sum(after.values()) < sum(gains.values())
     assert next_probe.is_certain(namer, cards["bbr1"], 0.6)
 

@@ -47,7 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder of models, empty; none come with Narrows."""
     monkeypatch.delenv("NARROWS_MODELS", raising=False)
     monkeypatch.setenv("TEST_SHIPPED", str(tmp_path / "shipped"))
-    monkeypatch.setattr(store, "shipped_folder", lambda: tmp_path / "shipped")
+    monkeypatch.setattr(store, "find_shipped_folder", lambda: tmp_path / "shipped")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return store.user_folder()
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import processes
-from narrows.errors import NarrowsError, refused_path
-from narrows.files import named_path, read_whole
+from narrows.errors import NarrowsError, as_refusal
+from narrows.files import read_whole, resolve_path
 
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 LONG = "x" * 300
@@ -121,12 +121,12 @@ def test_only_what_may_be_read_is_read(tmp_path: Path, size: int) -> None:
 
 
 def test_paths_of_files_that_are_not_there_are_paths(tmp_path: Path) -> None:
-    assert named_path("new", tmp_path) == tmp_path / "new"
-    assert named_path("~/new", tmp_path) == Path.home() / "new"
+    assert resolve_path("new", tmp_path) == tmp_path / "new"
+    assert resolve_path("~/new", tmp_path) == Path.home() / "new"
 
 
 def test_only_errors_about_paths_name_a_path(tmp_path: Path) -> None:
-    full = refused_path(OSError(28, "No space left on device", "report.html"))
+    full = as_refusal(OSError(28, "No space left on device", "report.html"))
     assert full is not None and full.exit_code == 1 and "no space left" in str(full)
-    assert refused_path(ConnectionError(111, "Connection refused")) is None
-    assert refused_path(ValueError("a bug")) is None
+    assert as_refusal(ConnectionError(111, "Connection refused")) is None
+    assert as_refusal(ValueError("a bug")) is None

@@ -110,7 +110,7 @@ def test_a_factor_over_cubic_keeps_the_queue_shorter(gentle: Path, tmp_path: Pat
 
 
 def test_indigos_network_as_a_policy_is_indigo(tmp_path: Path) -> None:
-    arrays = load_file(store.shipped_folder() / "indigo.safetensors")
+    arrays = load_file(store.find_shipped_folder() / "indigo.safetensors")
     arrays = {
         "kernel0": arrays["kernel0"],
         "bias0": arrays["bias0"],

@@ -34,7 +34,7 @@ from narrows.hosts.remote_host import _LEAST_MTU, RemoteHost, RemoteOptions, Ren
 from narrows.hosts.ssh import _DEAF
 from narrows.scenario import Cell, Loaded, Scenario, cells_of, loads
 from narrows.scenario.overrides import Override, apply
-from narrows.scenario.real_path import named_host, sender_is_local
+from narrows.scenario.real_path import quote_host, sender_is_local
 from narrows.scenario.yaml_tree import parse
 
 FAKE = Path(__file__).resolve().parent / "fake_side.py"
@@ -102,7 +102,7 @@ def test_both_directions_have_separate_rows() -> None:
 
 def test_the_command_line_names_the_host() -> None:
     # `path` is close enough to `real_path` to be taken for a typo.
-    tree = apply(parse(BASE + PATH, "x.yaml"), [Override("--host", "real_path.other", named_host("it's:me"))])
+    tree = apply(parse(BASE + PATH, "x.yaml"), [Override("--host", "real_path.other", quote_host("it's:me"))])
     assert json.dumps(tree.entries["real_path"], default=vars).count("it's:me") == 1
 
 

@@ -279,7 +279,7 @@ def test_numbers_for_people(given: Any, wanted: str) -> None:
 
 
 def test_names_of_many_schemes_leave_out_what_most_of_them_have() -> None:
-    from narrows.report.figures.summary import _shared_parameters, _without
+    from narrows.report.figures.summary import _common_parameters, _without
 
     labels = [
         "cubic",
@@ -287,12 +287,12 @@ def test_names_of_many_schemes_leave_out_what_most_of_them_have() -> None:
         "indigo model=indigo-1-32 profile=pantheon",
         "verus profile=pantheon",
     ]
-    shared = _shared_parameters(labels)
+    shared = _common_parameters(labels)
     assert shared == ["profile=pantheon"]
     assert [_without(one, shared) for one in labels] == ["cubic", "copa", "indigo-1-32", "verus"]
     # If nothing else distinguishes two rows, it stays.
-    assert _shared_parameters([*labels, "copa"]) == []
-    assert _shared_parameters(["copa delta=0.5", "copa delta=0.1"]) == []
+    assert _common_parameters([*labels, "copa"]) == []
+    assert _common_parameters(["copa delta=0.5", "copa delta=0.1"]) == []
 
 
 def test_harm_is_the_throughput_lost_beside_another(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from narrows.documents import resolved
 from narrows.report import document, style
 from narrows.report.content import Report
 from narrows.report.data import load
-from narrows.report.figures.summary import _shared_parameters, _without
+from narrows.report.figures.summary import _common_parameters, _without
 from report_campaigns import HOST, TIMES, Spec, network, write_campaign
 
 ERROR_NS = 10_234_567
@@ -97,7 +97,7 @@ def test_one_way_delays_that_clocks_do_not_resolve_are_marked(doc: Report) -> No
     delay, queueing = (columns.index(name) for name in columns if "delay" in name)
     marked: dict[str, list[list[str]]] = {}
     scheme = ""
-    for found in table.squared():
+    for found in table.pad_rows():
         scheme = found[0].text or scheme  # Later rows of a scheme lack its name.
         marked.setdefault(scheme, []).append([notes[mark] for mark in found[delay].marks])
         assert not found[queueing].marks and found[queueing].text != "N/A"
@@ -159,6 +159,6 @@ def test_schemes_keep_their_colour_on_both_hosts_and_differ_by_marker_and_dash()
 
 def test_names_are_not_cut_within_parentheses() -> None:
     names = [f"{scheme} (sender {place})" for place in ("here", "there") for scheme in ("a", "b", "c d=1")]
-    assert _shared_parameters(names) == []
-    assert _shared_parameters(names[:3]) == ["(sender here)"]
+    assert _common_parameters(names) == []
+    assert _common_parameters(names[:3]) == ["(sender here)"]
     assert [_without(name, ["(sender here)"]) for name in names[:3]] == ["a", "b", "c d=1"]

@@ -36,8 +36,8 @@ def test_a_section_knows_its_values_and_the_positions_of_their_keys() -> None:
     assert isinstance(keys.origin, Scalar)
     assert (keys.start.text, keys.origin.text, keys.stop) == ("1 s", "a", None)
     assert str(keys.key_mark(keys.origin)) == "x.yaml:2:1"
-    assert [problem.position for problem in problems.found] == ["x.yaml:3:1"]
-    assert "unknown key" in problems.found[0].text
+    assert [problem.position for problem in problems.entries] == ["x.yaml:3:1"]
+    assert "unknown key" in problems.entries[0].text
 
 
 def test_a_section_is_made_of_keys_with_values() -> None:

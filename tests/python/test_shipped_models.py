@@ -38,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     shipped = model_kit.ship(tmp_path / "shipped")
     monkeypatch.setenv("TEST_SHIPPED", str(shipped))
-    monkeypatch.setattr(store, "shipped_folder", lambda: shipped)
+    monkeypatch.setattr(store, "find_shipped_folder", lambda: shipped)
     folder = store.user_folder()
     folder.mkdir(parents=True)
     return folder
@@ -264,7 +264,7 @@ def test_any_list_means_its_first_model_at_hand(names: list[str], users: set[int
     with tempfile.TemporaryDirectory() as text, pytest.MonkeyPatch.context() as patch:
         folders = Path(text) / "users", Path(text) / "shipped"
         patch.setenv("NARROWS_MODELS", str(folders[0]))
-        patch.setattr(store, "shipped_folder", lambda: folders[1])
+        patch.setattr(store, "find_shipped_folder", lambda: folders[1])
         for folder, places in zip(folders, (users, shipped), strict=True):
             folder.mkdir()
             for place in places & set(range(len(names))):

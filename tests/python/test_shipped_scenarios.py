@@ -13,7 +13,7 @@ from narrows import _native
 from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError
 from narrows.scenario import load
-from narrows.scenario.files import stored_name
+from narrows.scenario.files import name_in_store
 from narrows.scenario.model import Cell, Scenario, cells_of
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.schemes import missing_model
@@ -90,7 +90,7 @@ def test_its_first_seconds_simulated(one: Shipped, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     for sha256, content in scenario.files.contents.items():
-        (files / stored_name(scenario.files.names[sha256], sha256)).write_bytes(content)
+        (files / name_in_store(scenario.files.names[sha256], sha256)).write_bytes(content)
     cells = chosen(scenario)
     # Scenarios for the kernel alone have nothing to simulate.
     if not cells and not all(needs_the_kernel(cell) for cell in cells_of(scenario)):

@@ -110,15 +110,15 @@ def test_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
 
 def test_paired_shift_and_interval_of_a_textbook() -> None:
     apart = BEFORE - AFTER
-    assert differences.paired_shift(apart) == pytest.approx(0.46)
+    assert differences.shift_of_pairs(apart) == pytest.approx(0.46)
     # Example 3.4: the interval at 96.1 %, the least above 95 % for nine pairs.
-    assert differences.paired_interval(apart) == (pytest.approx(0.010), pytest.approx(0.786))
+    assert differences.interval_of_pairs(apart) == (pytest.approx(0.010), pytest.approx(0.786))
     # scipy.stats.wilcoxon(apart, method="exact")
     assert differences.signed_rank_p(apart) == pytest.approx(0.0390625)
 
 
 def test_unpaired_shift_of_a_textbook() -> None:
-    assert differences.unpaired_shift(EARLY, AT_TERM) == pytest.approx(0.305)
+    assert differences.shift_of_samples(EARLY, AT_TERM) == pytest.approx(0.305)
     # scipy.stats.mannwhitneyu(EARLY, AT_TERM, method="exact")
     assert differences.rank_sum_p(EARLY, AT_TERM) == pytest.approx(0.2544122544)
 
@@ -163,32 +163,32 @@ def test_rank_sum_p_is_the_share_of_all_groups(first: list[int], second: list[in
 
 
 def test_intervals_need_runs() -> None:
-    assert differences.paired_interval(np.arange(6.0)) == (0, 5)
+    assert differences.interval_of_pairs(np.arange(6.0)) == (0, 5)
     with pytest.raises(ValueError, match="5 pairs of runs are too few"):
-        differences.paired_interval(np.arange(5.0))
-    assert differences.unpaired_interval(np.arange(4.0), np.arange(4.0)) == (-3, 3)
+        differences.interval_of_pairs(np.arange(5.0))
+    assert differences.interval_of_samples(np.arange(4.0), np.arange(4.0)) == (-3, 3)
     with pytest.raises(ValueError, match="3 and 3 runs are too few"):
-        differences.unpaired_interval(np.arange(3.0), np.arange(3.0))
+        differences.interval_of_samples(np.arange(3.0), np.arange(3.0))
 
 
 def test_interval_and_test_agree() -> None:
     chance = np.random.RandomState(11)
     for _ in range(200):
         apart = chance.normal(0.6, 1.0, 9)
-        low, high = differences.paired_interval(apart)
+        low, high = differences.interval_of_pairs(apart)
         assert (low > 0 or high < 0) == (differences.signed_rank_p(apart) <= 0.05)
         x, y = chance.normal(0, 1, 7), chance.normal(0.9, 1, 8)
-        low, high = differences.unpaired_interval(x, y)
+        low, high = differences.interval_of_samples(x, y)
         assert (low > 0 or high < 0) == (differences.rank_sum_p(x, y) <= 0.05)
 
 
 def test_intervals_cover_the_true_shift() -> None:
     chance = np.random.RandomState(5)
     apart = chance.standard_t(3, size=(2000, 10)) + 1.0
-    low, high = differences.paired_interval(apart)
+    low, high = differences.interval_of_pairs(apart)
     assert ((low <= 1) & (high >= 1)).mean() > 0.94
     base, other = chance.normal(0, 1, (2000, 8)), chance.normal(0.5, 1, (2000, 9))
-    low, high = differences.unpaired_interval(base, other)
+    low, high = differences.interval_of_samples(base, other)
     assert ((low <= 0.5) & (high >= 0.5)).mean() > 0.94
 
 
@@ -198,13 +198,13 @@ def test_intervals_cover_the_true_shift() -> None:
 def test_one_comparison_is_the_permutation_test() -> None:
     # scipy.stats.permutation_test((apart,), permutation_type="samples", n_resamples=inf) of the absolute
     # mean.
-    assert permutation.paired_p((BEFORE - AFTER)[None, :])[0] == pytest.approx(0.02734375)
+    assert permutation.permute_pairs((BEFORE - AFTER)[None, :])[0] == pytest.approx(0.02734375)
     base, other = np.arange(5.0), np.arange(5.0) + 10
-    assert permutation.unpaired_p(base[None, :], other[None, :])[0] == pytest.approx(2 / 252)
+    assert permutation.permute_samples(base[None, :], other[None, :])[0] == pytest.approx(2 / 252)
 
 
 def test_three_pairs_can_show_nothing() -> None:
-    assert permutation.paired_p(np.array([[1.0, 1.1, 1.2]]))[0] == 0.25
+    assert permutation.permute_pairs(np.array([[1.0, 1.1, 1.2]]))[0] == 0.25
     assert permutation.least_paired_p(3) == 0.25
     assert permutation.least_paired_p(6) == pytest.approx(2 / 64)
     assert permutation.least_unpaired_p(3, 3) == pytest.approx(0.1)
@@ -228,40 +228,40 @@ def test_stepping_down_matches_westfall_and_young() -> None:
             reached[place] += max(found[one] for one in order[place:]) >= actual[row] - 1e-12
     expected = np.empty(4)
     expected[order] = np.maximum.accumulate(reached / 128)
-    assert permutation.paired_p(values) == pytest.approx(expected)
+    assert permutation.permute_pairs(values) == pytest.approx(expected)
 
 
 def test_units_and_order_of_comparisons_do_not_matter() -> None:
     values = np.random.RandomState(8).normal(0.5, 1.0, (5, 9))
     scaled = values * np.array([[1e-9], [1], [1e6], [1e12], [3]])
-    assert permutation.paired_p(scaled) == pytest.approx(permutation.paired_p(values))
-    assert permutation.paired_p(values[::-1])[::-1] == pytest.approx(permutation.paired_p(values))
+    assert permutation.permute_pairs(scaled) == pytest.approx(permutation.permute_pairs(values))
+    assert permutation.permute_pairs(values[::-1])[::-1] == pytest.approx(permutation.permute_pairs(values))
     base, other = values, values + 1
-    found = permutation.unpaired_p(base, other)
-    assert permutation.unpaired_p(base * 1e9 + 5e9, other * 1e9 + 5e9) == pytest.approx(found)
+    found = permutation.permute_samples(base, other)
+    assert permutation.permute_samples(base * 1e9 + 5e9, other * 1e9 + 5e9) == pytest.approx(found)
 
 
 def test_missing_runs_are_left_out_of_their_own_comparison_alone() -> None:
     values = np.random.RandomState(4).normal(1.0, 0.5, (2, 8))
     holed = values.copy()
     holed[1, 3] = np.nan
-    alone = permutation.paired_p(np.delete(values[1:], 3, axis=1))
-    assert permutation.paired_p(holed[1:]) == pytest.approx(alone)
-    assert np.isfinite(permutation.paired_p(holed)).all()
-    assert np.isfinite(permutation.unpaired_p(holed, values + 1)).all()
+    alone = permutation.permute_pairs(np.delete(values[1:], 3, axis=1))
+    assert permutation.permute_pairs(holed[1:]) == pytest.approx(alone)
+    assert np.isfinite(permutation.permute_pairs(holed)).all()
+    assert np.isfinite(permutation.permute_samples(holed, values + 1)).all()
 
 
 def test_no_difference_at_all_is_never_shown() -> None:
-    assert (permutation.paired_p(np.zeros((3, 10))) == 1).all()
-    assert (permutation.unpaired_p(np.ones((2, 8)), np.ones((2, 8))) == 1).all()
+    assert (permutation.permute_pairs(np.zeros((3, 10))) == 1).all()
+    assert (permutation.permute_samples(np.ones((2, 8)), np.ones((2, 8))) == 1).all()
 
 
 def test_more_runs_than_exchanges_are_drawn() -> None:
     values = np.random.RandomState(6).normal(2.0, 1.0, (3, 30))
-    found = permutation.paired_p(values)
-    assert (found == permutation.paired_p(values)).all()
+    found = permutation.permute_pairs(values)
+    assert (found == permutation.permute_pairs(values)).all()
     assert found.max() <= 2 / permutation.MOST_EXCHANGES
-    assert permutation.unpaired_p(values, values + 3).max() <= 2 / permutation.MOST_EXCHANGES
+    assert permutation.permute_samples(values, values + 3).max() <= 2 / permutation.MOST_EXCHANGES
 
 
 @pytest.mark.parametrize("law", ["normal", "skewed", "heavy"])
@@ -278,12 +278,14 @@ def test_false_claims_are_as_rare_as_promised(law: str) -> None:
     paired = unpaired = within = 0
     for _ in range(200):
         common = draw((6, 10))
-        paired += permutation.paired_p(common + draw((6, 10)) - common - draw((6, 10))).min() <= 0.05
-        unpaired += permutation.unpaired_p(draw((6, 8)), draw((6, 8))).min() <= 0.05
+        paired += permutation.permute_pairs(common + draw((6, 10)) - common - draw((6, 10))).min() <= 0.05
+        unpaired += permutation.permute_samples(draw((6, 8)), draw((6, 8))).min() <= 0.05
         # All pairs of five schemes, which share their runs.
         schemes = draw((5, 9))
         pairs = list(itertools.combinations(range(5), 2))
-        within += permutation.paired_p(np.array([schemes[a] - schemes[b] for a, b in pairs])).min() <= 0.05
+        within += (
+            permutation.permute_pairs(np.array([schemes[a] - schemes[b] for a, b in pairs])).min() <= 0.05
+        )
     # The bound is 10 of 200; 18 or more occur by chance less than once in a hundred.
     assert max(paired, unpaired, within) < 18
 

@@ -14,7 +14,7 @@ import pytest
 
 from campaign_kit import SCENARIO, simulate
 from narrows import streams
-from narrows.errors import NarrowsError, refused_path
+from narrows.errors import NarrowsError, as_refusal
 from narrows.files import config_folder, data_folder
 
 PROGRAM = Path(sys.executable).with_name("narrows")
@@ -123,9 +123,9 @@ def test_errors_of_libraries_about_memory_are_one_sentence() -> None:
         RuntimeError("can't start new thread"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
     ):
-        assert isinstance(refused := refused_path(error), NarrowsError) and refused.exit_code == 1
+        assert isinstance(refused := as_refusal(error), NarrowsError) and refused.exit_code == 1
         assert "memory ran out" in str(refused)
-    assert refused_path(ValueError("odd")) is None
+    assert as_refusal(ValueError("odd")) is None
 
 
 def test_an_error_of_the_interpreter_is_a_shortage_of_memory_where_that_is_limited(
@@ -134,7 +134,7 @@ def test_an_error_of_the_interpreter_is_a_shortage_of_memory_where_that_is_limit
     error = SystemError("error return without exception set")
     for limit, is_shortage in ((60_000_000, True), (resource.RLIM_INFINITY, False)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
-        assert (refused_path(error) is not None) == is_shortage
+        assert (as_refusal(error) is not None) == is_shortage
 
 
 def test_a_user_without_a_home_has_empty_folders(monkeypatch: pytest.MonkeyPatch) -> None:

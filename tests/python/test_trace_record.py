@@ -23,7 +23,7 @@ from hosts_kit import NAME, Hosts
 from narrows.campaign.record import Run
 from narrows.errors import DataError, UsageError
 from narrows.traces.formats import read_rates
-from narrows.traces.recorded import recorded_opportunities
+from narrows.traces.recorded import derive_opportunities
 from narrows.traces.trace import Opportunities, Rates, opportunities
 from processes import eventually
 
@@ -45,7 +45,7 @@ def arrivals(times_ms: list[float], waited_ms: float = 50.0, size: int = 1500) -
 
 
 def test_arrivals_under_load_are_opportunities() -> None:
-    found = recorded_opportunities(*arrivals([100, 102, 104, 107, 107, 120]))
+    found = derive_opportunities(*arrivals([100, 102, 104, 107, 107, 120]))
     # The first one under load marks the beginning.
     assert found.trace.times_ms.tolist() == [2, 4, 7, 7, 20]
     assert found.arrived_bytes == 5 * 1500
@@ -55,17 +55,17 @@ def test_arrivals_under_load_are_opportunities() -> None:
 
 def test_small_packets_share_an_opportunity_and_large_ones_take_several() -> None:
     sent, arrived, size = arrivals([100, 101, 102, 103, 104])
-    assert recorded_opportunities(sent, arrived, size // 2).trace.times_ms.tolist() == [2, 4]
-    assert recorded_opportunities(sent, arrived, size * 2).trace.times_ms.tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert derive_opportunities(sent, arrived, size // 2).trace.times_ms.tolist() == [2, 4]
+    assert derive_opportunities(sent, arrived, size * 2).trace.times_ms.tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
 
 
 def test_clocks_may_differ_and_packets_overtake() -> None:
     sent, arrived, size = arrivals([100, 102, 104, 107])
-    shifted = recorded_opportunities(sent + 10**15, arrived, size)
+    shifted = derive_opportunities(sent + 10**15, arrived, size)
     mixed = np.array([2, 0, 4, 1, 3])
-    for one in (shifted, recorded_opportunities(sent[mixed], arrived[mixed], size[mixed])):
+    for one in (shifted, derive_opportunities(sent[mixed], arrived[mixed], size[mixed])):
         assert (
-            one.trace.times_ms.tolist() == recorded_opportunities(sent, arrived, size).trace.times_ms.tolist()
+            one.trace.times_ms.tolist() == derive_opportunities(sent, arrived, size).trace.times_ms.tolist()
         )
 
 
@@ -73,14 +73,14 @@ def test_packets_that_did_not_wait_show_that_the_path_was_not_full() -> None:
     sent, arrived, size = arrivals([100, 110, 130, 140, 150])
     # Sent 1 ms after the previous one had arrived: until then the path may have been idle.
     sent[3] = arrived[2] + MS
-    assert recorded_opportunities(sent, arrived, size).full_ratio == pytest.approx(30 / 50)
+    assert derive_opportunities(sent, arrived, size).full_ratio == pytest.approx(30 / 50)
 
 
 def test_begin_and_end_without_load_are_left_out() -> None:
     sent, arrived, size = arrivals([10, 11, 12, 100, 101, 102, 103, 104, 200])
     for idle in (1, 2, 3, 9):
         sent[idle] = arrived[idle] - 10 * MS
-    assert recorded_opportunities(sent, arrived, size).trace.times_ms.tolist() == [1, 2, 3, 4]
+    assert derive_opportunities(sent, arrived, size).trace.times_ms.tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_begin_and_end_without_load_are_left_out() -> None:
 )
 def test_too_little_data_is_reported(times: list[float], waited: float, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        recorded_opportunities(*arrivals(times, waited))
+        derive_opportunities(*arrivals(times, waited))
 
 
 # -- the command ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_folder_of_the_scenario_comes_first(home: Path, tmp_path: Path) -> None:
     shipped = traces.find("10-every-200.trace", tmp_path)
-    assert shipped.parent == traces.shipped_folder()
+    assert shipped.parent == traces.find_shipped_folder()
     home.mkdir(parents=True)
     shutil.copy(shipped, home)
     assert traces.find("10-every-200.trace", tmp_path) == home / "10-every-200.trace"

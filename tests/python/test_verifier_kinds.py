@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from narrows import _native
-from narrows.scenario.files import stored_name
+from narrows.scenario.files import name_in_store
 from narrows.scenario.loading import load_text
 from narrows.scenario.model import cells_of
 
@@ -223,7 +223,7 @@ def test_the_example_of_each_registered_kind_is_verified(kind: tuple[str, str], 
     files = tmp_path / "files"
     files.mkdir()
     for sha256, content in planned.files.contents.items():
-        (files / stored_name(planned.files.names[sha256], sha256)).write_bytes(content)
+        (files / name_in_store(planned.files.names[sha256], sha256)).write_bytes(content)
     planned_cell = cells_of(planned)[0].to_text()
     record = json.loads(_native.simulate(planned_cell, tmp_path / "x", files))
     assert [check for check in record["checks"] if not check["ok"]] == []

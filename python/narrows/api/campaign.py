@@ -90,9 +90,9 @@ class Campaign:
     @property
     def scenario(self) -> dict[str, Any]:
         """The resolved scenario: everything in base units, with defaults."""
-        from narrows.campaign.schema import resolved_scenario
+        from narrows.campaign.schema import scenario_dict
 
-        return resolved_scenario(self._folder.header)
+        return scenario_dict(self._folder.header)
 
     @property
     def question(self) -> str:

@@ -89,7 +89,7 @@ def _render(block: Block, level: int) -> str:
 def _table(table: Table) -> str:
     titles = [_title(column) for column in table.columns]
     numbers = [title for title, column in zip(titles, table.columns, strict=True) if column.align == "right"]
-    text = markdown_table(titles, (map(_cell, row) for row in table.squared()), numbers)
+    text = markdown_table(titles, (map(_cell, row) for row in table.pad_rows()), numbers)
     for note in table.notes:
         text += f"\n<sub>{plain(f'({note.mark}) {note.text}' if note.mark else note.text)}</sub>\n"
     return text

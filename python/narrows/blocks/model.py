@@ -108,7 +108,7 @@ class Table(Part, frozen=True, tag_field="block", tag="table"):
             spanned = max(spanned, *(cell.span for cell in cells), 1) - 1 if cells else 0
         return cls(heads, made, tuple(notes), label, style)
 
-    def squared(self) -> list[tuple[Cell, ...]]:
+    def pad_rows(self) -> list[tuple[Cell, ...]]:
         """The rows with an empty cell where a cell of an earlier row spans them."""
         count = len(self.columns)
         return [(Cell(""),) * (count - len(row)) + row for row in self.rows]

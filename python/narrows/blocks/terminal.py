@@ -121,7 +121,7 @@ class _Layout:
         self.heads = [
             f"{column.head}\n{column.unit}" if column.unit else column.head for column in table.columns
         ]
-        self.rows = [[_show_cell(cell) for cell in row] for row in table.squared()]
+        self.rows = [[_show_cell(cell) for cell in row] for row in table.pad_rows()]
 
     def lines(self, most: int) -> tuple[list[Text], list[str]]:
         """The lines in a terminal of `most` columns, and the heads of the omitted columns."""
@@ -200,7 +200,7 @@ class _Layout:
             else:
                 below, rest, widths = rest[-1], rest[:-1], widths[:-1]
 
-        def made() -> list[Text]:
+        def build() -> list[Text]:
             lines = [Text(self.heads[first].replace("\n", " "), style="bold")]
             lines += [Text(_INDENT) + line for line in self._heads(rest, widths)] if rest else []
             for cells in self.rows:
@@ -213,7 +213,7 @@ class _Layout:
                     lines += [Text(2 * _INDENT) + line for line in folded]
             return lines
 
-        return made
+        return build
 
     def _heads(self, shown: Sequence[int], widths: Sequence[int]) -> list[Text]:
         heads = [self.heads[index].split("\n") for index in shown]

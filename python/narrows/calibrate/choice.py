@@ -59,7 +59,7 @@ class Choice:
     def check(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
         """Simulates outside the search's budget."""
         evaluations = self.search.simulator.evaluate(wanted)
-        self.search.told()
+        self.search.report()
         return evaluations
 
     def rows(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:

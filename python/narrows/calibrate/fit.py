@@ -145,7 +145,7 @@ class _Fitting:
         inner = self.close_in(inner, _LAST_WIDTH)
         self.tell("closing in")
         best = [self.search.best(inner)]
-        while not self.spent(1.0) and not _is_settled(best):
+        while not self.is_spent(1.0) and not _is_settled(best):
             self.search.step(inner, _STEP)
             best.append(self.search.best(inner))
         self.tell("comparing the best")
@@ -162,7 +162,7 @@ class _Fitting:
         made = Fit(path, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
         made.off_path = self.off_path(fresh)
-        made.within_budget = not self.spent(1.0)
+        made.within_budget = not self.is_spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
             beside = self.beside(path, wider if path.features else wide)
@@ -193,7 +193,7 @@ class _Fitting:
             if other is None:
                 break
             self.others.append(other)
-            if self.spent(1.0):
+            if self.is_spent(1.0):
                 break
             inner = self.close_in(self.close_in(wide, _FIRST_WIDTH, other), _NEXT_WIDTH)
         return inner
@@ -221,12 +221,12 @@ class _Fitting:
         self.tell("closing in")
         count = 4 + 2 * len(space.names)
         for _ in range(_MOVES + 1):
-            if self.spent(1.0):
+            if self.is_spent(1.0):
                 break
             self.parts += 1
             space = self.search.close_in(space, width, count, f"part {self.parts}", centre)
             for _step in range(_CLOSE_STEPS):
-                if not self.spent(1.0):
+                if not self.is_spent(1.0):
                     self.search.step(space, _STEP)
             if not self.off_middle(space):
                 break
@@ -249,8 +249,8 @@ class _Fitting:
     def schemes(self) -> tuple[str, ...]:
         return tuple(self.search.simulator.entries)
 
-    def spent(self, share: float) -> bool:
-        return self.search.budget.used_share(self.search) >= share
+    def is_spent(self, share: float) -> bool:
+        return self.search.budget.measure_share(self.search) >= share
 
     # -- the path --------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class _Fitting:
             if number == _BOTH and (more := self.cellular(spaces)):
                 spaces = [*spaces, more]
             if number >= _BOTH:
-                if self.spent(_WIDE_SHARE):
+                if self.is_spent(_WIDE_SHARE):
                     break
                 spaces = self.clearly(spaces)
             for space in spaces:
@@ -280,7 +280,7 @@ class _Fitting:
         """A Poisson link with grants and jitter as another start; None if nothing can be gained by it."""
         poisson = next((space for space in spaces if space.link == POISSON), None)
         best = min(spaces, key=self.search.cost)
-        if poisson is None or len(self.schemes) < 3 or self.spent(_CELLULAR_SHARE):
+        if poisson is None or len(self.schemes) < 3 or self.is_spent(_CELLULAR_SHARE):
             return None
         if self.good_enough(self.predict_error(best)):
             return None
@@ -322,7 +322,7 @@ class _Fitting:
             self.not_tried = (
                 f"the basic path is within {GOOD_ENOUGH:g} times the noise floor, so there is nothing to gain"
             )
-        elif self.spent(_FEATURES_SHARE):
+        elif self.is_spent(_FEATURES_SHARE):
             self.not_tried = "the budget ended before them"
         return self.not_tried is None
 
@@ -337,10 +337,10 @@ class _Fitting:
             and feature.name not in space.features
         ]
         before = self.search.error_of_held_out(space)
-        while waiting and not self.spent(_FEATURES_SHARE):
+        while waiting and not self.is_spent(_FEATURES_SHARE):
             result: dict[str, tuple[float, Space]] = {}
             for name in waiting:
-                if self.spent(_FEATURES_SHARE):
+                if self.is_spent(_FEATURES_SHARE):
                     break
                 self.tell(f"feature {name}")
                 wider = space.with_feature(name)
@@ -357,7 +357,7 @@ class _Fitting:
                 break
             waiting = [name for name in waiting if name != best]
             before, space = result[best]
-        if self.spent(_FEATURES_SHARE) and waiting:
+        if self.is_spent(_FEATURES_SHARE) and waiting:
             tried = {trial.feature for trial in self.trials}
             rest = [name for name in waiting if name not in tried]
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None

@@ -91,14 +91,14 @@ def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], know
     stage = ""
     search: Search | None = None
 
-    def told() -> None:
+    def report() -> None:
         if search is not None:
-            watch(stage, min(1.0, search.budget.used_share(search)))
+            watch(stage, min(1.0, search.budget.measure_share(search)))
 
     def tell(text: str) -> None:
         nonlocal stage
         stage = text
-        told()
+        report()
 
     simulator = Simulator(folder, known.entries, known.work, asked.threads)
     search = Search(
@@ -108,7 +108,7 @@ def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], know
         seed=asked.seed,
         runs=1,
         budget=asked.budget,
-        told=told,
+        report=report,
     )
     floor = floor_of(known.targets)
     made = fit(search, floor.mean if floor else None, tell, known.trace)

@@ -39,7 +39,7 @@ class Budget:
     def __init__(self, evaluations: int | None, seconds: float | None) -> None:
         self.evaluations, self.seconds = evaluations, seconds
 
-    def used_share(self, search: Search) -> float:
+    def measure_share(self, search: Search) -> float:
         """The used share."""
         if self.seconds is not None:
             # Time spent choosing paths in this session counts too.
@@ -67,10 +67,10 @@ class Search:
         seed: int,
         runs: int,
         budget: Budget,
-        told: Callable[[], object] = lambda: None,
+        report: Callable[[], object] = lambda: None,
     ) -> None:
         self.simulator, self.targets, self.metrics = simulator, targets, metrics
-        self.seed, self.runs, self.budget, self.told = seed, runs, budget, told
+        self.seed, self.runs, self.budget, self.report = seed, runs, budget, report
         self.history: list[Seen] = []
         self.objective = Objective.first(targets)
         self.thought = 0.0
@@ -87,7 +87,7 @@ class Search:
         ]
         for evaluation in self.simulator.evaluate(wanted):
             self.history.append(Seen(evaluation.path, self.targets.row(evaluation.runs(self.metrics))))
-        self.told()
+        self.report()
 
     def begin(self, space: Space, count: int, around: Path | None = None) -> None:
         """Simulates paths that are spread over a space, or over the vicinity of a path."""

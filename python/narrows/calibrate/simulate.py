@@ -60,7 +60,7 @@ class KeptEvaluation(Part, frozen=True, kw_only=True):
     runs: int
     seed: int
     seconds: Number
-    found: Values
+    values: Values = msgspec.field(name="found")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Evaluation:
 
     path: Path
     seconds: float
-    found: Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
+    values: Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
 
     def runs(self, metrics: Mapping[str, str]) -> dict[str, dict[str, dict[str, Sequence[float | None]]]]:
         """The values of runs by scheme, flow and quantity; `metrics` maps each quantity to a metric."""
@@ -78,7 +78,7 @@ class Evaluation:
                 flow: {quantity: of[metrics[quantity]] for quantity in QUANTITIES}
                 for flow, of in flows.items()
             }
-            for scheme, flows in self.found.items()
+            for scheme, flows in self.values.items()
         }
 
 
@@ -154,7 +154,7 @@ class Simulator:
             entry = self._known[key]
             self.spent += 0.0 if key in self._counted else float(entry.seconds)
             self._counted.add(key)
-            evaluations.append(Evaluation(element.path, float(entry.seconds), entry.found))
+            evaluations.append(Evaluation(element.path, float(entry.seconds), entry.values))
         self.done += len(wanted)
         self.tell(self.done)
         return evaluations
@@ -175,7 +175,7 @@ class Simulator:
 
     def _simulate(self, missing: Sequence[tuple[Wanted, str, str]]) -> None:
         from narrows import _native
-        from narrows.scenario.files import stored_name
+        from narrows.scenario.files import name_in_store
         from narrows.scenario.loading import load_text
         from narrows.scenario.model import cell_of
 
@@ -187,7 +187,7 @@ class Simulator:
             for item, key, text in missing:
                 scenario = load_text(text, source="path", is_point=True).scenario
                 for sha256, content in scenario.files.contents.items():
-                    name = stored_name(scenario.files.names[sha256], sha256)
+                    name = name_in_store(scenario.files.names[sha256], sha256)
                     File(folder, name).write_bytes(content)
                 pending = _Pending(item, key, item.runs * len(item.schemes))
                 for scheme, row in zip(item.schemes, scenario.schemes, strict=True):
@@ -215,7 +215,7 @@ class Simulator:
             runs=pending.wanted.runs,
             seed=pending.wanted.seed,
             seconds=round(seconds, 3),
-            found=pending.found,
+            values=pending.values,
         )
         try:
             with self._path.open("ab") as stream:
@@ -234,7 +234,7 @@ class _Pending:
 
     def __init__(self, wanted: Wanted, key: str, cells: int) -> None:
         self.wanted, self.key, self.left = wanted, key, cells
-        self.found: Values = {}
+        self.values: Values = {}
 
     def take(self, scheme: str, run: int, result: Simulated) -> None:
         """Takes the result of one cell. Raises `DataError` if it could not be simulated."""
@@ -244,7 +244,7 @@ class _Pending:
         for row in result.flows:
             if row.background:
                 continue
-            of = self.found.setdefault(scheme, {}).setdefault(row.flow, {})
+            of = self.values.setdefault(scheme, {}).setdefault(row.flow, {})
             for metric in _METRICS:
                 values = of.setdefault(metric, [None] * self.wanted.runs)
                 values[run - 1] = row.metrics.get(metric)

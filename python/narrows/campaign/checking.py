@@ -14,7 +14,7 @@ from msgspec import UNSET, structs
 
 from narrows.campaign import integrity, own_metrics, results, results_file, sealing
 from narrows.campaign.json_files import read_run
-from narrows.campaign.schema import resolved_scenario
+from narrows.campaign.schema import scenario_dict
 from narrows.campaign.store import CampaignFolder
 from narrows.csv_text import neutralise
 from narrows.documents.campaign import Header
@@ -112,7 +112,7 @@ def _hashes(header: Header) -> Iterator[str]:
     """The possible hashes of a campaign with this resolved scenario."""
     from narrows.scenario.model import hash_of
 
-    scenario = resolved_scenario(header)
+    scenario = scenario_dict(header)
     own = hash_of(scenario)
     yield own
     if header.where == IMPORTED:

@@ -87,7 +87,7 @@ class Columns:
             elif flow is not None:
                 result[column.name] = of_row.get(flow)
             else:
-                result[column.name] = self._shared_value(label, of_row)
+                result[column.name] = self._common_value(label, of_row)
         return result
 
     def base(self, label: str) -> str:
@@ -162,7 +162,7 @@ class Columns:
             columns.append((made, values[source, name]))
         return columns
 
-    def _shared_value(self, label: str, of_row: dict[int | None, Any]) -> Any:
+    def _common_value(self, label: str, of_row: dict[int | None, Any]) -> Any:
         """The value that all flows under test of a row share."""
         row = self.rows.get(label)
         result = [of_row.get(flow.number) for flow in (row.flows if row else ()) if not flow.background]

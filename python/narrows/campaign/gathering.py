@@ -74,18 +74,18 @@ def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[Ca
 
     pairs, problems = [], []
     for path in paths:
-        one = open_campaign(path)
-        if one.folder is None:
-            problems.append(str(one.problem))
+        opened = open_campaign(path)
+        if opened.folder is None:
+            problems.append(str(opened.problem))
             continue
         try:
-            results = read(path, one.folder)
+            results = read(path, opened.folder)
         except NarrowsError as error:
             problems.append(str(error))
             continue
-        if one.note:
-            say(one.note)
-        pairs.append((one.folder, results))
+        if opened.note:
+            say(opened.note)
+        pairs.append((opened.folder, results))
     if not pairs:
         raise DataError("\n".join(problems))
     for problem in problems:

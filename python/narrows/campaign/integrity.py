@@ -128,9 +128,9 @@ def find_changed_files(folder: Path, scenario: ScenarioSource) -> Iterator[str]:
     identifies each by its SHA-256.
     """
     # The readers of scenarios take long to import.
-    from narrows.scenario.files import stored_name
+    from narrows.scenario.files import name_in_store
 
-    named = {stored_name(name, sha256): sha256 for name, sha256 in _list_files(scenario.resolved)}
+    named = {name_in_store(name, sha256): sha256 for name, sha256 in _list_files(scenario.resolved)}
     for name, sha256 in named.items():
         try:
             with open_regular(folder / name) as file:

@@ -15,7 +15,7 @@ import msgspec
 
 from narrows.errors import DataError, UsageError
 from narrows.files import read_whole
-from narrows.scenario.files import stored_name
+from narrows.scenario.files import name_in_store
 
 FORMAT = "narrows/cell/1"
 _MOST_BYTES = 50_000_000
@@ -61,7 +61,7 @@ def run_cell(path: Path, output: Path | None) -> Path:
     text = read_whole(path, "cell", _MOST_BYTES).decode()
     with tempfile.TemporaryDirectory(prefix="narrows-") as files:
         for file in set(_files_in(msgspec.json.decode(text))):
-            stored = Path(files) / stored_name(file.name, file.sha256)
+            stored = Path(files) / name_in_store(file.name, file.sha256)
             stored.write_bytes(_content(path, file.name, file.sha256))
         try:
             _native.simulate(text, folder, files)
@@ -96,13 +96,13 @@ def _content(cell: Path, name: str, sha256: str) -> bytes:
 
 def _candidates(cell: Path, name: str, sha256: str) -> Iterator[Path]:
     """Where the file may be: beside the cell or in its campaign, among models, among traces."""
-    from narrows.models.store import shipped_folder, user_folder
+    from narrows.models.store import find_shipped_folder, user_folder
     from narrows.traces.store import find
 
     base = Path(name).name
-    stored = stored_name(base, sha256)
+    stored = name_in_store(base, sha256)
     yield from (cell.parent / base, cell.parent / "files" / stored, cell.parent / stored)
-    yield from (folder / base for folder in (user_folder(), shipped_folder()))
+    yield from (folder / base for folder in (user_folder(), find_shipped_folder()))
     try:
         yield find(base, cell.parent)
     except DataError:

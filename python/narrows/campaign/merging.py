@@ -21,7 +21,7 @@ from narrows.campaign import results as result_files
 from narrows.campaign.entries import now
 from narrows.campaign.gathering import is_busy, record_problem
 from narrows.campaign.json_files import read_json, write_atomically
-from narrows.campaign.schema import resolved_scenario
+from narrows.campaign.schema import scenario_dict
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import FORMAT, CellEntry, Session
 from narrows.documents.data import to_data
@@ -105,7 +105,7 @@ def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int,
 
 def _check_same(first: CampaignFolder, other: CampaignFolder) -> None:
     """Raises `DataError` if two campaigns are not runs of one experiment."""
-    one, two = resolved_scenario(first.header), resolved_scenario(other.header)
+    one, two = scenario_dict(first.header), scenario_dict(other.header)
     keys = [key for key in {**one, **two} if key not in _MAY_DIFFER and one.get(key) != two.get(key)]
     where = f"{first.path} and {other.path}"
     if "where" in keys:
@@ -139,7 +139,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
     drawn: list[Any] = []
     for folder in folders:
         document = folder.document
-        resolved = resolved_scenario(folder.header)
+        resolved = scenario_dict(folder.header)
         for row in resolved["schemes"]:
             rows.setdefault(row["label"], row)
         numbers = _numbers(folder.cells, taken, seeds)
@@ -167,7 +167,7 @@ def _plan_cells(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[st
                 "runs": {str(before): after for before, after in numbers.items()},
             }
         )
-    resolved = copy.deepcopy(resolved_scenario(folders[0].header))
+    resolved = copy.deepcopy(scenario_dict(folders[0].header))
     resolved.update(schemes=list(rows.values()), runs=max(seeds, default=0))
     if drawn:
         resolved["drawn"] = drawn

@@ -26,8 +26,8 @@ from narrows.hosts.remote_host import RemoteOptions
 from narrows.progress import progress
 from narrows.scenario import Loaded, Override, cells_of
 from narrows.scenario.loading import load_text
-from narrows.scenario.real_path import LOCAL, REMOTE, named_host, sender_is_local
-from narrows.traces.recorded import Recorded, recorded_opportunities
+from narrows.scenario.real_path import LOCAL, REMOTE, quote_host, sender_is_local
+from narrows.traces.recorded import Recorded, derive_opportunities
 
 #: The scheme that fills the path; `volume` counts payload.
 _SCENARIO = """\
@@ -91,7 +91,7 @@ class Ended:
     """A recorded direction."""
 
     direction: str
-    found: Recorded
+    recorded: Recorded
     #: The reason for an early end, and the signal that requested it; None otherwise.
     why: str | None = None
     signal: int | None = None
@@ -150,7 +150,7 @@ def _scenario(host: str, direction: str, limits: Limits, changes: list[Override]
         volume=int(limits.data_bytes * _PAYLOAD),
         time_ns=limits.time_ns,
     )
-    return load_text(text, [Override("HOST", "real_path.other", named_host(host)), *changes])
+    return load_text(text, [Override("HOST", "real_path.other", quote_host(host)), *changes])
 
 
 def _read(log: Path) -> Recorded:
@@ -158,7 +158,7 @@ def _read(log: Path) -> Recorded:
     sent, arrived, sizes, problem = _native.tunnel_arrivals(str(log))
     if not len(sent) and problem:
         raise DataError(f"the receiver's log of arrivals can't be read: {problem}")
-    return recorded_opportunities(sent, arrived, sizes)
+    return derive_opportunities(sent, arrived, sizes)
 
 
 @contextmanager

@@ -128,8 +128,8 @@ def _read(path: Path, span_ns: int) -> Playback | str:
     told = []
     for line in lines:
         try:
-            one = json.loads(line)
-            told.append((int(one["at_ns"]), one))
+            event = json.loads(line)
+            told.append((int(event["at_ns"]), event))
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
     told.sort(key=lambda pair: pair[0])
@@ -139,25 +139,25 @@ def _read(path: Path, span_ns: int) -> Playback | str:
     stopped = next((at for at, item in told if item.get("state") == STOPPED), None)
     playback = Playback(span_ns if stopped is None else min(stopped - begun, span_ns))
     stands: int | None = None
-    for at, one in ((at - begun, item) for at, item in told):
+    for at, event in ((at - begun, item) for at, item in told):
         if at > playback.end_ns:
             break
-        if one.get("state") == PLAYING:
+        if event.get("state") == PLAYING:
             if stands is not None:
                 playback.stalls.append((stands, at))
             playback.moved_ns, stands = at if playback.moved_ns is None else playback.moved_ns, None
-        elif one.get("state") == STALLED and playback.moved_ns is not None and stands is None:
+        elif event.get("state") == STALLED and playback.moved_ns is not None and stands is None:
             stands = at
-        elif "segment" in one:
+        elif "segment" in event:
             try:
-                segment = (int(one["segment"]), float(one["bitrate_bps"]), int(one["duration_ns"]))
+                segment = (int(event["segment"]), float(event["bitrate_bps"]), int(event["duration_ns"]))
             except (ValueError, KeyError, TypeError):
                 return f"{name} has a segment without its bitrate_bps or duration_ns"
             if segment[2] <= 0:
                 return f"{name} has a segment without a duration"
             playback.segments.append((at, *segment))
-        elif "buffer_ns" in one:
-            playback.buffer.append((at, int(one["buffer_ns"])))
+        elif "buffer_ns" in event:
+            playback.buffer.append((at, int(event["buffer_ns"])))
     if stands is not None:
         playback.stalls.append((stands, playback.end_ns))
     return playback

@@ -25,7 +25,7 @@ from narrows.campaign.unpack import unpack, watch_program
 from narrows.errors import UnavailableError
 from narrows.files import read_bytes
 from narrows.hosts.remote_host import RemoteHost, Rendezvous
-from narrows.scenario.files import stored_name
+from narrows.scenario.files import name_in_store
 from narrows.scenario.model import Cell
 from narrows.scenario.real_path import LOCAL, REMOTE, STOP, sender_is_local
 
@@ -207,8 +207,8 @@ class RealPathRun:
     def _files(self) -> dict[str, str]:
         """The files that the cell names, such as models."""
         files: dict[str, str] = {}
-        for file in _named_files(self._cell.to_json()):
-            name = stored_name(file["name"], file["sha256"])
+        for file in _file_entries(self._cell.to_json()):
+            name = name_in_store(file["name"], file["sha256"])
             content = read_bytes(self._plane.folder / "files" / name)
             files[name] = base64.b64encode(content).decode()
         return files
@@ -305,14 +305,14 @@ def _start(location: Location, log: IO[bytes]) -> Iterator[Peer]:
             peer.finish(1.0)
 
 
-def _named_files(content: Any) -> Iterator[dict[str, str]]:
+def _file_entries(content: Any) -> Iterator[dict[str, str]]:
     """The files named in a part of a cell, each by name and SHA-256."""
     if isinstance(content, dict):
         if content.get("sha256") and "name" in content:
             yield content
         else:
             for value in content.values():
-                yield from _named_files(value)
+                yield from _file_entries(value)
     elif isinstance(content, list):
         for value in content:
-            yield from _named_files(value)
+            yield from _file_entries(value)

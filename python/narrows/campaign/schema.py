@@ -11,7 +11,7 @@ from narrows.documents.resolved import Resolved, read_resolved
 from narrows.errors import DataError
 
 
-def resolved_scenario(header: Header) -> dict[str, Any]:
+def scenario_dict(header: Header) -> dict[str, Any]:
     """The resolved scenario of a campaign; without one, a scenario without question and schemes."""
     return {"question": "", "schemes": [], **header.scenario.resolved}
 

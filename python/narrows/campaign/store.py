@@ -351,10 +351,10 @@ class CampaignFolder:
 
     def _keep_files(self, files: Files) -> None:
         """Stores the files that cells name, so that the results can be repeated without the originals."""
-        from narrows.scenario.files import stored_name
+        from narrows.scenario.files import name_in_store
 
         for sha256, content in files.contents.items():
-            target = self.files_dir / stored_name(files.names[sha256], sha256)
+            target = self.files_dir / name_in_store(files.names[sha256], sha256)
             try:
                 self.files_dir.mkdir(exist_ok=True)
                 if not target.exists() or read_bytes(target) != content:

@@ -33,7 +33,7 @@ from narrows.lab.running import FORMAT as LAB_RUN
 from narrows.lab.running import NOTE
 from narrows.scenario import registry
 from narrows.scenario.prefixes import KERNEL_PREFIX
-from narrows.traces.store import list_traces, shipped_folder
+from narrows.traces.store import find_shipped_folder, list_traces
 
 _MOST_BYTES = 100_000_000
 
@@ -99,7 +99,7 @@ def _read_shipped() -> dict[str, str]:
     """The names of the shipped traces by their SHA-256."""
     return {
         file_sha256(read_whole(path, "trace", _MOST_BYTES)): path.name
-        for path in list_traces(shipped_folder())
+        for path in list_traces(find_shipped_folder())
     }
 
 

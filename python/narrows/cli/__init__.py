@@ -60,7 +60,7 @@ def _run(words: list[str]) -> None:
 
 def _report_error(error: BaseException) -> int:
     """Prints in one sentence why the program ends; returns its exit code."""
-    from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
+    from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, as_refusal
     from narrows.extras import missing_library
 
     if isinstance(error, BrokenPipeError):
@@ -71,7 +71,7 @@ def _report_error(error: BaseException) -> int:
         return EXIT_INTERRUPTED
     known = error if isinstance(error, NarrowsError) else None
     if known is None and isinstance(error, Exception):
-        known = missing_library(error) or refused_path(error)
+        known = missing_library(error) or as_refusal(error)
     if known is not None:
         print(known if isinstance(known, ScenarioError) else f"narrows: {known}", file=sys.stderr)
         return known.exit_code

@@ -106,10 +106,10 @@ def remote_options(ssh: str, folder: str | None, agent: Path | None) -> RemoteOp
     """The options for reaching another host."""
     import shlex
 
-    from narrows.hosts.deploy import named_folder
+    from narrows.hosts.deploy import read_remote_folder
     from narrows.hosts.remote_host import RemoteOptions
 
-    return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
+    return RemoteOptions(tuple(shlex.split(ssh)), read_remote_folder(folder), agent)
 
 
 def names_in(text: str | None) -> list[str]:
@@ -120,7 +120,7 @@ def names_in(text: str | None) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def chosen_labels(
+def choose_labels(
     folders: Sequence[CampaignFolder], schemes: str | None, only: list[str] | None
 ) -> list[str] | None:
     """The labels of the rows that are selected by name and by values of the matrix, from the `campaign.json`

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from click.exceptions import Exit
 
 from narrows.cli.app import command
-from narrows.cli.common import Json, Only, PaperForm, Schemes, chosen_labels, names_in, read_metrics
+from narrows.cli.common import Json, Only, PaperForm, Schemes, choose_labels, names_in, read_metrics
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _rows(folders: list[Path], schemes: str | None, only: list[str] | None) -> l
         folder = CampaignFolder.read(place)
     except NarrowsError:
         return named
-    return chosen_labels([folder], schemes, only) or []
+    return choose_labels([folder], schemes, only) or []
 
 
 def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, ...]) -> None:

@@ -66,11 +66,11 @@ def check(
     from narrows.errors import EXIT_CANNOT_HERE, UsageError
     from narrows.hosts.check import CheckOptions
     from narrows.hosts.check import check as examine
-    from narrows.hosts.deploy import named_folder
+    from narrows.hosts.deploy import read_remote_folder
 
     if len(names) > 1 and (address is not None or agent is not None):
         raise UsageError("--address and --agent go with a single host; call the command once for each")
-    folder = named_folder(remote_folder)
+    folder = read_remote_folder(remote_folder)
     options = CheckOptions(
         address=address, our_address=our_address, agent=agent, folder=folder, prepare=prepare
     )
@@ -107,10 +107,10 @@ def clean(
     import shlex
 
     from narrows.hosts.deploy import clean as remove
-    from narrows.hosts.deploy import named_folder
+    from narrows.hosts.deploy import read_remote_folder
     from narrows.hosts.ssh import Ssh
 
-    place = named_folder(remote_folder)
+    place = read_remote_folder(remote_folder)
     for name in names:
         with Ssh(name, shlex.split(ssh)) as connection:
             folder, count = remove(connection, place)

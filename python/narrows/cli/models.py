@@ -115,20 +115,24 @@ def show(
     path = find(name, Path())
     if path is None:
         raise DataError(how_to_add(name))
-    one = next((item for item in list_models() if item.path == path), None) or describe(path)
-    if one.summary is None:
-        raise DataError(f"{path}: {one.problem}")
+    model = next((item for item in list_models() if item.path == path), None) or describe(path)
+    if model.summary is None:
+        raise DataError(f"{path}: {model.problem}")
     if as_json:
-        print_json({"format": FORMAT, "models": [one.to_json()]})
+        print_json({"format": FORMAT, "models": [model.to_json()]})
         return
-    print(f"{one.name}: {in_words(one)}, for {one.summary.kind}")
-    facts = {"origin": origin_in_words(one), "file": f"{one.path} ({one.size} bytes)", "sha256": one.sha256}
-    facts |= {"card": str(one.card)} if one.card else {}
-    facts |= {printable(key): printable(value) for key, value in one.summary.notes.items()}
+    print(f"{model.name}: {in_words(model)}, for {model.summary.kind}")
+    facts = {
+        "origin": origin_in_words(model),
+        "file": f"{model.path} ({model.size} bytes)",
+        "sha256": model.sha256,
+    }
+    facts |= {"card": str(model.card)} if model.card else {}
+    facts |= {printable(key): printable(value) for key, value in model.summary.notes.items()}
     width = max(7, *(len(key) for key in facts))
     for key, value in facts.items():
         print(f"  {key:{width}} {value}")
-    for array, code, shape in one.summary.arrays:
+    for array, code, shape in model.summary.arrays:
         print(f"  {'array':{width}} {array}: {' x '.join(map(str, shape))} {code}")
 
 
@@ -154,7 +158,7 @@ def origin_in_words(installed: Installed) -> str:
         whose = "trained by Narrows" if ours else "comes with Narrows"
         return f"{whose}; yours is used" if installed.is_hidden else whose
     whose = "yours, trained by Narrows" if ours else "yours"
-    return f"{whose}; hides the one that comes with Narrows" if installed.is_double else whose
+    return f"{whose}; hides the model that comes with Narrows" if installed.is_double else whose
 
 
 def in_words(installed: Installed) -> str:

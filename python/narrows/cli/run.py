@@ -274,9 +274,9 @@ def _print_failures(finished: Finished) -> None:
 
 def _real_path(host: str | None, prepare: bool) -> list[Override]:
     from narrows.scenario.overrides import Override
-    from narrows.scenario.real_path import KEY, named_host
+    from narrows.scenario.real_path import KEY, quote_host
 
-    overrides = [Override("--host", f"{KEY}.other", named_host(host))] if host is not None else []
+    overrides = [Override("--host", f"{KEY}.other", quote_host(host))] if host is not None else []
     return overrides + ([Override("--prepare", f"{KEY}.prepare", "true")] if prepare else [])
 
 

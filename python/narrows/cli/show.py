@@ -14,7 +14,7 @@ from narrows.cli.common import (
     Only,
     PaperForm,
     Schemes,
-    chosen_labels,
+    choose_labels,
     names_in,
     read_metrics,
     write_table,
@@ -105,7 +105,7 @@ def show(
 
     several = readable(folders, say)
     opened = [folder for folder, _ in several]
-    labels = chosen_labels(opened, schemes, only)
+    labels = choose_labels(opened, schemes, only)
     pairs = [(folder.path, _rows_of(result, labels)) for folder, result in several]
     cells = [[cell for cell in folder.cells if labels is None or cell.scheme in labels] for folder in opened]
     if paper is not None:
@@ -331,7 +331,7 @@ def _print_metrics(console: Console, measured: Measured) -> None:
         if any(values.get(metric.name) is not None for _, values in columns)
     ]
 
-    def made(some: list[tuple[str, dict[str, float | None]]]) -> Table:
+    def build(some: list[tuple[str, dict[str, float | None]]]) -> Table:
         heads = (Column("metric", "left"), *(Column(head) for head, _ in some), Column("unit", "left"))
         rows = (
             (
@@ -347,9 +347,11 @@ def _print_metrics(console: Console, measured: Measured) -> None:
     room = width(console.file)
     while columns:
         count = len(columns)
-        while count > 1 and max(len(line.plain) for line in fit_table(made(columns[:count]), room)[0]) > room:
+        while (
+            count > 1 and max(len(line.plain) for line in fit_table(build(columns[:count]), room)[0]) > room
+        ):
             count -= 1
-        print_table(console, made(columns[:count]))
+        print_table(console, build(columns[:count]))
         columns = columns[count:]
         if columns:
             console.print()

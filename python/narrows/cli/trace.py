@@ -203,10 +203,10 @@ def list_(as_json: Json = False) -> None:
     from narrows.documents.traces import FORMAT, ListedTrace
     from narrows.errors import DataError
     from narrows.traces.formats import read
-    from narrows.traces.store import list_traces, shipped_folder, user_folder
+    from narrows.traces.store import find_shipped_folder, list_traces, user_folder
 
     rows: list[ListedTrace] = []
-    for origin, folder in (("imported", user_folder()), ("shipped", shipped_folder())):
+    for origin, folder in (("imported", user_folder()), ("shipped", find_shipped_folder())):
         for path in list_traces(folder):
             row = ListedTrace(name=path.name, origin=origin, path=str(path))
             try:

@@ -93,16 +93,16 @@ def record(
     last: Ended | None = None
     for last in recording(host, wanted, limits, made, remote_options(ssh, remote_folder, agent), say):
         file = files[last.direction]
-        written = save(last.found.trace, file, form, force=force, bin_ns=width)
+        written = save(last.recorded.trace, file, form, force=force, bin_ns=width)
         document = _document(last, file, form)
         documents.append(document)
         if not as_json:
             print(
                 f"{file}: {form}, {last.direction}, {written.length_ns / 1e9:.9g} s, mean {mean_of(written)};"
-                f" packets waited {100 * last.found.full_ratio:.3g} % of the time, typically"
-                f" {last.found.waited_p50_ns / 1e6:.3g} ms"
+                f" packets waited {100 * last.recorded.full_ratio:.3g} % of the time, typically"
+                f" {last.recorded.waited_p50_ns / 1e6:.3g} ms"
             )
-            if last.found.full_ratio < _FULL:
+            if last.recorded.full_ratio < _FULL:
                 say(f"{file}: the path was not always full, and may carry more; see the guide on traces")
     if as_json:
         print_json({"format": "narrows/traces-recorded/1", "traces": documents})
@@ -114,7 +114,7 @@ def record(
 
 
 def _document(ended: Ended, file: Path, form: str) -> dict[str, object]:
-    result = ended.found
+    result = ended.recorded
     return {
         "file": str(file),
         "form": form,

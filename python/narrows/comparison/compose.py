@@ -52,7 +52,7 @@ def style() -> str:
 def compose(document: Comparison) -> Document:
     """The whole comparison: the set-ups, the findings, then all numbers."""
     ranked = document.ranks is not None
-    shared = rows.shared_values(document)
+    shared = rows.common_values(document)
     scenarios = ", ".join(str(side.scenario) for side in document.sides)
     method = [*words.method(document), margins.method(document)]
     return Document.new(

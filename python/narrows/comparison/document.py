@@ -125,8 +125,8 @@ def compare(request: Request) -> Comparison:
         kind=kind,
         sides=[_side(side) for side in opened],
         unread=unread,
-        unmatched=_unmatched_schemes(opened, pairings, request),
-        uncompared=_uncompared_rows(base, pairings, request),
+        unmatched=_find_unmatched(opened, pairings, request),
+        uncompared=_list_uncompared(base, pairings, request),
         flow=request.flow,
         differences=differences,
         error_rate=ERROR_RATE,
@@ -225,9 +225,7 @@ def _side(side: Side) -> SideFacts:
     )
 
 
-def _unmatched_schemes(
-    opened: Sequence[Side], pairings: Sequence[Pairing], request: Request
-) -> list[Unmatched]:
+def _find_unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Unmatched]:
     """The schemes of each campaign that have no counterpart, if all were requested."""
     if len(opened) < 2 or request.schemes or request.pairs:
         return []
@@ -240,7 +238,7 @@ def _unmatched_schemes(
     return unmatched_schemes
 
 
-def _uncompared_rows(side: Side, pairings: Sequence[Pairing], request: Request) -> list[str]:
+def _list_uncompared(side: Side, pairings: Sequence[Pairing], request: Request) -> list[str]:
     """The rows of a single campaign whose conditions differ from those of the base of the comparison."""
     if request.against is None or request.pairs:
         return []

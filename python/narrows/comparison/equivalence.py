@@ -234,9 +234,9 @@ def _p_values(family: Sequence[_Test], paired: bool) -> Floats:
             [test.other.get(run, np.nan) - test.base.get(run, np.nan) - margin for run in runs]
             for test, margin in margins
         ]
-        return permutation.paired_p(np.array(apart)).reshape(-1, 2)
+        return permutation.permute_pairs(np.array(apart)).reshape(-1, 2)
     first = sorted({run for test in family for run in test.base})
     second = sorted({run for test in family for run in test.other})
     base = [[test.base.get(run, np.nan) for run in first] for test, _ in margins]
     other = [[test.other.get(run, np.nan) - margin for run in second] for test, margin in margins]
-    return permutation.unpaired_p(np.array(base), np.array(other)).reshape(-1, 2)
+    return permutation.permute_samples(np.array(base), np.array(other)).reshape(-1, 2)

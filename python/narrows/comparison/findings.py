@@ -108,7 +108,7 @@ def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Findin
         if finding.outcome == NOT_SHOWN and not finding.exact:
             groups.setdefault(finding.pairing.group, []).append(finding)
     for (_, _, paired), family in groups.items():
-        adjusted = _paired_family(family) if paired else _unpaired_family(family)
+        adjusted = _test_pairs(family) if paired else _test_samples(family)
         for finding, p in zip(family, adjusted, strict=True):
             # Families of different campaigns are permuted separately; Bonferroni's bound joins them.
             finding.p = min(1.0, float(p) * len(groups))
@@ -156,11 +156,11 @@ def _estimate(x: Floats, y: Floats, paired: bool) -> Estimate:
     enough = min(len(x), len(y)) >= FEWEST_FOR_INTERVAL
     if paired:
         apart = y - x
-        shift = differences.paired_shift(apart)
-        ends = differences.paired_interval(apart) if enough else (apart.min(), apart.max())
+        shift = differences.shift_of_pairs(apart)
+        ends = differences.interval_of_pairs(apart) if enough else (apart.min(), apart.max())
     else:
-        shift = differences.unpaired_shift(x, y)
-        ends = differences.unpaired_interval(x, y) if enough else (y.min() - x.max(), y.max() - x.min())
+        shift = differences.shift_of_samples(x, y)
+        ends = differences.interval_of_samples(x, y) if enough else (y.min() - x.max(), y.max() - x.min())
     kind: Literal["interval", "range", "identical", "unknown"]
     kind = "interval" if enough else "range" if len(x) > 1 else "unknown"
     if ends[0] == ends[1] and kind != "unknown":
@@ -252,22 +252,22 @@ def _values_to_test(finding: Finding) -> tuple[dict[int, float], dict[int, float
     return pair
 
 
-def _paired_family(family: Sequence[Finding]) -> Floats:
+def _test_pairs(family: Sequence[Finding]) -> Floats:
     values = [_values_to_test(finding) for finding in family]
     runs = sorted({run for base, _ in values for run in base})
     apart = np.array(
         [[other.get(run, np.nan) - base.get(run, np.nan) for run in runs] for base, other in values]
     )
-    return permutation.paired_p(apart)
+    return permutation.permute_pairs(apart)
 
 
-def _unpaired_family(family: Sequence[Finding]) -> Floats:
+def _test_samples(family: Sequence[Finding]) -> Floats:
     values = [_values_to_test(finding) for finding in family]
     tables = []
     for side in range(2):
         runs = sorted({run for value in values for run in value[side]})
         tables.append(np.array([[value[side].get(run, np.nan) for run in runs] for value in values]))
-    return permutation.unpaired_p(*tables)
+    return permutation.permute_samples(*tables)
 
 
 def _why_missing(pairing: Pairing, metric: str, in_base: bool) -> str:

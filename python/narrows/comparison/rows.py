@@ -17,7 +17,7 @@ def conditions(document: Comparison) -> tuple[dict[str, str], list[str]]:
     return shared, [name for name in result if name not in shared]
 
 
-def shared_values(document: Comparison) -> str:
+def common_values(document: Comparison) -> str:
     """The values of the matrix that all rows share, in words; empty if there are none."""
     shared, _ = conditions(document)
     return f"All rows: {', '.join(f'{name} {value}' for name, value in shared.items())}." if shared else ""

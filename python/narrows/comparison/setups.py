@@ -216,11 +216,11 @@ def _conditions(mine: Resolved, theirs: Resolved, *, described: bool) -> Iterato
     if mine.draw != theirs.draw:
         yield CONDITION, "draw", _laws(mine.draw), _laws(theirs.draw), "draw"
     if mine.measure != theirs.measure:
-        first, second = (_measured_part(entry.measure) for entry in (mine, theirs))
+        first, second = (_part_to_measure(entry.measure) for entry in (mine, theirs))
         yield CONDITION, "part measured", first, second, "measure"
 
 
-def _measured_part(measure: Measure) -> str:
+def _part_to_measure(measure: Measure) -> str:
     links = ", ".join(measure.links)
     part = part_in_words(measure).removesuffix(".") or "the whole run"
     return f"{part}, with links {links}" if links else part

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
 from narrows.campaign.json_files import as_run, read_json
-from narrows.campaign.schema import resolved_scenario
+from narrows.campaign.schema import scenario_dict
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.campaign import INVALID, PENDING, CellEntry, Header
 from narrows.documents.resolved import Resolved, SchemeRow
@@ -74,7 +74,7 @@ class Side:
     @cached_property
     def settings(self) -> Json:
         """The members of the resolved scenario that campaign.json has."""
-        return resolved_scenario(self.header)
+        return scenario_dict(self.header)
 
     @cached_property
     def resolved(self) -> Resolved:
@@ -359,7 +359,7 @@ def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | N
     return None
 
 
-def _known_schemes(side: Side) -> list[str]:
+def _all_schemes(side: Side) -> list[str]:
     return [*side.schemes, *(row.scheme for row in side.folder.header.skipped)]
 
 
@@ -376,7 +376,7 @@ def _split_pair(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[s
             f'--pair: "{shorten(pair)}" is not a pair; write two schemes such as cubic=linux:cubic'
         )
     fitting = [
-        split for split in splits if split[0] in _known_schemes(base) and split[1] in _known_schemes(other)
+        split for split in splits if split[0] in _all_schemes(base) and split[1] in _all_schemes(other)
     ]
     if len(fitting) > 1:
         ways = " or ".join(f'"{first}" with "{second}"' for first, second in fitting)
@@ -385,7 +385,7 @@ def _split_pair(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[s
 
 
 def _find_named(side: Side, scheme: str) -> str:
-    known = _known_schemes(side)
+    known = _all_schemes(side)
     if scheme not in known:
         hint = did_you_mean(scheme, known) or f"; it has {_some(known)}"
         raise UsageError(f'{side.path}: has no scheme "{shorten(scheme)}"{hint}')

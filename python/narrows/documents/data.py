@@ -134,7 +134,7 @@ def _explain(said: str, data: object, kind: type[Any], root: str) -> str:
     while "[...]" in path:
         # msgspec does not name the refused member of a mapping.
         before, _, after = path.partition("[...]")
-        path = f"{before}.{_refused_member(data, before, kind)}{after}"
+        path = f"{before}.{_find_refused(data, before, kind)}{after}"
     place = root + path
     if missing := _MISSING.fullmatch(match["said"]):
         return f"{place}.{missing[1]} is missing"
@@ -150,7 +150,7 @@ def _explain(said: str, data: object, kind: type[Any], root: str) -> str:
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
-def _refused_member(data: object, path: str, kind: type[Any]) -> str:
+def _find_refused(data: object, path: str, kind: type[Any]) -> str:
     """The member of the mapping at a path that causes the error: without it the data has none there."""
     steps: list[str | int] = [name if name else int(index) for name, index in _STEP.findall(path)]
     names: list[str] = list(_at(data, steps))

@@ -36,7 +36,7 @@ class Format:
     """A public document: its format, its location, and its definition."""
 
     name: str
-    found: str
+    place: str
     definition: type[Part]
 
 
@@ -78,7 +78,7 @@ def formats_table() -> str:
     for name, known in FORMATS.items():
         what = (known.definition.__doc__ or "").splitlines()[0].rstrip(".")
         link = f"[{name}](../reference/documents/{name}.schema.json)"
-        rows.append(f"| `{known.name}` | {known.found} | {what} | {link} |")
+        rows.append(f"| `{known.name}` | {known.place} | {what} | {link} |")
     return "\n".join(rows)
 
 

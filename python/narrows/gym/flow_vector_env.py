@@ -91,7 +91,7 @@ class FlowVectorEnv(VectorEnv[_Floats, Any, NDArray[Any]]):
                 if each is not None and mask[index]:
                     self._generators[index] = np.random.default_rng(each)
         infos = self._begin(mask, chosen)
-        return self._given(self.episodes.observations), infos
+        return self._hand_over(self.episodes.observations), infos
 
     def step(
         self, actions: Any
@@ -119,10 +119,10 @@ class FlowVectorEnv(VectorEnv[_Floats, Any, NDArray[Any]]):
             infos = self._restart(infos, ended)
             ended = np.zeros_like(ended)
         self._ended = ended
-        observations = self._given(self.episodes.observations)
-        return observations, self._given(rewards), self._terminated.copy(), truncated, infos
+        observations = self._hand_over(self.episodes.observations)
+        return observations, self._hand_over(rewards), self._terminated.copy(), truncated, infos
 
-    def _given(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _hand_over(self, values: NDArray[Any]) -> NDArray[Any]:
         return values.copy() if self._copy else values
 
     def _begin(self, mask: NDArray[np.bool_], options: Options = _NO_OPTIONS) -> Info:

@@ -175,7 +175,7 @@ def _last_line(said: bytes) -> str:
 # -- folders and scripts there ------------------------------------------------------------------------
 
 
-def named_folder(text: str | None) -> str | None:
+def read_remote_folder(text: str | None) -> str | None:
     """The argument of `--remote-folder`: absolute, or from the home folder there, with or without `~/`.
 
     It must be a dedicated folder, because cleaning removes it.

@@ -360,12 +360,12 @@ def _largest(
         above = min([above, *refused])
         largest_sent = max((size for size in sizes if size not in refused), default=0)
 
-        def arrived(largest: int = largest_sent) -> bool:
+        def has_arrived(largest: int = largest_sent) -> bool:
             to_end.prober.update()
             return to_end.prober.at(to_index).largest >= largest
 
         # Packets that are too large never arrive; others arrive about as fast as small ones.
-        _wait(arrived, 0.25 + 3 * rtt_ns / 1e9)
+        _wait(has_arrived, 0.25 + 3 * rtt_ns / 1e9)
         number = to_end.prober.at(to_index).largest
         above = min([above, *(size for size in sizes if size > number)])
         if number > below:

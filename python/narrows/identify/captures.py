@@ -289,7 +289,7 @@ def _at_receiver(place: _Place, fates: Fates, about: list[str]) -> Trace:
     if fates.tick_ns is None or fates.to_sender_ns is None:
         why = "a capture at the receiver shows when packets were sent only by time stamps, which it lacks"
         missing = dict.fromkeys((SENDING, GAPS, DELAYS, WINDOW), why)
-        sent = _known_or_next(arrived)
+        sent = _fill_backwards(arrived)
     else:
         half = fates.to_sender_ns / _S / 2
         ticks = f"{fates.tick_ns / 1e6:g} ms, the tick of the sender's time stamps"
@@ -353,7 +353,7 @@ def _of_datagrams(place: _Place, fates: Fates, about: list[str]) -> Trace:
     )
 
 
-def _known_or_next(times: Floats) -> Floats:
+def _fill_backwards(times: Floats) -> Floats:
     """Times, of which unknown ones are those of the next known one."""
     return np.asarray(np.fmin.accumulate(times[::-1])[::-1])
 

@@ -133,7 +133,7 @@ def draw_rounds(plot: TimePlot, trace: Trace, span: Interval) -> None:
 def arrivals_of(trace: Trace, span: Interval) -> tuple[Floats, Floats]:
     """Times, and the delivered rate in Mbit/s around each."""
     edges = np.linspace(*span, 201)
-    return edges[1:], np.diff(trace.arrived_bytes_until(edges)) * 8e-6 / np.diff(edges)
+    return edges[1:], np.diff(trace.bytes_until(edges)) * 8e-6 / np.diff(edges)
 
 
 def mark_time(plot: TimePlot, time: float, label: str) -> None:

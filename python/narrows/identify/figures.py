@@ -185,7 +185,7 @@ def _utilization(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> No
 def _rate_kept(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
     draw_curve(plot, *arrivals_of(trace, span), span, "delivered", "pre")
     start = responses.find_steps(trace, "delay")[0][0]
-    before = trace.arrived_bps(start / 2, start) / 1e6
+    before = trace.arrival_rate_bps(start / 2, start) / 1e6
     draw_levels(plot, levels_of(line, before), span, "on the longer path")
     mark_time(plot, start, "longer path from here on")
 
@@ -240,7 +240,7 @@ def _share(plot: TimePlot, trace: Trace, line: Line, span: Interval) -> None:
 
 def _draw_share(plot: TimePlot, trace: Trace, span: Interval) -> None:
     edges = np.linspace(*span, 101)
-    mine = np.diff(trace.arrived_bytes_until(edges))
+    mine = np.diff(trace.bytes_until(edges))
     others = np.histogram(trace.others_s, edges, weights=trace.others_bytes)[0]
     both = mine + others
     share = np.divide(mine, both, out=np.full(len(both), np.nan), where=both > 0)

@@ -16,7 +16,7 @@ from narrows.identify.naming import Namer, best_of
 from narrows.identify.trace import Floats
 
 
-def expected_gains(namer: Namer, card: Card | None, probes: Sequence[str]) -> dict[str, float]:
+def estimate_gains(namer: Namer, card: Card | None, probes: Sequence[str]) -> dict[str, float]:
     """The gain of each probe, in bits, after the lines of a card; without one, from nothing."""
     trials = namer.trials
     prior = namer.shares(card)
@@ -40,7 +40,7 @@ def expected_gains(namer: Namer, card: Card | None, probes: Sequence[str]) -> di
 
 def choose_probe(namer: Namer, card: Card | None, probes: Sequence[str], seconds: Mapping[str, float]) -> str:
     """The probe with the largest gain per second."""
-    gains = expected_gains(namer, card, probes)
+    gains = estimate_gains(namer, card, probes)
     return max(probes, key=lambda probe: gains[probe] / seconds[probe])
 
 

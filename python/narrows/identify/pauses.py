@@ -37,7 +37,7 @@ def list_pauses(trace: Trace) -> list[Pause]:
     pauses = []
     for last in np.flatnonzero(np.diff(trace.sent_s) > LEAST_PAUSE_S).tolist():
         start, end = float(trace.sent_s[last]), float(trace.sent_s[last + 1])
-        recent = trace.sent_between(start - 2 * trace.min_rtt_s, end)
+        recent = trace.slice_sent(start - 2 * trace.min_rtt_s, end)
         # A silence after losses is a timeout.
         if trace.lost[recent].any():
             continue
@@ -45,7 +45,7 @@ def list_pauses(trace: Trace) -> list[Pause]:
         if not np.isfinite(answered):
             continue
         # All packets before have been acknowledged: the window is as large as what leaves without an answer.
-        after = trace.size_bytes[trace.sent_between(end, answered)].sum() / trace.packet_bytes
+        after = trace.size_bytes[trace.slice_sent(end, answered)].sum() / trace.packet_bytes
         pauses.append(Pause(start, end, float(trace.in_flight[recent].max()), float(after), answered))
     if not pauses:
         raise NotMeasuredError("the sender is never silent without a loss before")

@@ -75,7 +75,7 @@ def _rates_beside(trace: Trace, count: int = PARTS) -> list[tuple[float, float, 
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         inside = (trace.others_s >= start) & (trace.others_s < end)
         others = float(trace.others_bytes[inside].sum()) * 8 / (end - start)
-        parts.append((start, end, trace.arrived_bps(start, end), others))
+        parts.append((start, end, trace.arrival_rate_bps(start, end), others))
     return parts
 
 
@@ -130,13 +130,13 @@ def list_shares(trace: Trace, exponents: Sequence[Span]) -> list[tuple[float, fl
 
 def _ratio_of_round_trips(trace: Trace, start_s: float, end_s: float) -> float:
     """The logarithm of the ratio of the other flow's round trip to that of the flow."""
-    mine_s, other_s = _fixed_round_trips(trace)
-    waits = trace.queueing_s[trace.sent_between(start_s, end_s)]
+    mine_s, other_s = _base_round_trips(trace)
+    waits = trace.queueing_s[trace.slice_sent(start_s, end_s)]
     queueing = float(np.nanmean(waits)) if np.isfinite(waits).any() else float("nan")
     return float(np.log((other_s + queueing) / (mine_s + queueing)))
 
 
-def _fixed_round_trips(trace: Trace) -> tuple[float, float]:
+def _base_round_trips(trace: Trace) -> tuple[float, float]:
     """The fixed round trips of the flow and of the only other one, in seconds."""
     if trace.settings is None:
         raise NotMeasuredError("a log does not tell the round trip of another flow")
@@ -172,7 +172,7 @@ def measure_rise(trace: Trace) -> list[Sample]:
         if rate <= before:
             continue
         edges = np.arange(start, end, REACHED_OVER_S / 4)
-        counts = trace.arrived_bytes_until(edges)
+        counts = trace.bytes_until(edges)
         rates = (counts[4:] - counts[:-4]) * 8 / REACHED_OVER_S
         reached = np.flatnonzero(rates >= REACHED * rate)
         if len(reached):
@@ -189,7 +189,7 @@ def measure_clearing(trace: Trace) -> list[Sample]:
     samples = []
     before = float("inf")
     for (start, rate), (end, _) in pairwise(steps):
-        sent = trace.sent_between(start, end)
+        sent = trace.slice_sent(start, end)
         waits = trace.queueing_s[sent]
         early = waits[trace.sent_s[sent] < start + PEAK_WITHIN_S]
         if rate < before and np.isfinite(early).any():
@@ -211,7 +211,7 @@ def measure_peak(trace: Trace) -> list[Sample]:
     before = float("inf")
     for start, rate in find_steps(trace, "rate")[:-1]:
         if rate < before:
-            waits = trace.queueing_s[trace.sent_between(start, start + PEAK_WITHIN_S)]
+            waits = trace.queueing_s[trace.slice_sent(start, start + PEAK_WITHIN_S)]
             if np.isfinite(waits).any():
                 samples.append(Sample(float(np.nanmax(waits)), start, start + PEAK_WITHIN_S, 0.001))
         before = rate
@@ -224,11 +224,11 @@ def measure_after_delay(trace: Trace) -> list[Sample]:
     """The delivered rate from two seconds after a rise of the delay on, as a share of the rate before."""
     steps = find_steps(trace, "delay")
     start, until = steps[0][0], steps[1][0]
-    before = trace.arrived_bps(start / 2, start)
+    before = trace.arrival_rate_bps(start / 2, start)
     samples = []
     edges = np.linspace(start + 2, until, PARTS + 1)
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        samples.append(Sample(trace.arrived_bps(first, last) / before, first, last))
+        samples.append(Sample(trace.arrival_rate_bps(first, last) / before, first, last))
     return samples
 
 
@@ -240,9 +240,9 @@ def measure_loss_window(trace: Trace) -> list[Sample]:
     samples = []
     edges = np.linspace(SETTLED * trace.duration_s, trace.duration_s, PARTS + 1)
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        times = trace.rtt_s[trace.sent_between(start, end)]
+        times = trace.rtt_s[trace.slice_sent(start, end)]
         if np.isfinite(times).any():
-            packets = trace.arrived_bps(start, end) / 8 / trace.packet_bytes
+            packets = trace.arrival_rate_bps(start, end) / 8 / trace.packet_bytes
             samples.append(Sample(packets * float(np.nanmean(times)), start, end, 0.5))
     if not samples:
         raise NotMeasuredError("the sender was silent")
@@ -275,9 +275,9 @@ class LossPoint:
 def loss_point(trace: Trace) -> LossPoint:
     """The point of a run."""
     start, end = SETTLED * trace.duration_s, trace.duration_s
-    part = trace.lost[trace.sent_between(start, end)]
+    part = trace.lost[trace.slice_sent(start, end)]
     lost = float(part.mean()) if len(part) else 0.0
-    return LossPoint(loss_ratio(trace) or 0.0, lost, trace.arrived_bps(start, end), start, end)
+    return LossPoint(loss_ratio(trace) or 0.0, lost, trace.arrival_rate_bps(start, end), start, end)
 
 
 def list_fitted(points: Sequence[LossPoint]) -> list[LossPoint]:

@@ -39,7 +39,7 @@ def measure_queue(trace: Trace) -> list[Sample]:
     waiting = trace.queueing_s * trace.capacity_bps / 8 / trace.packet_bytes
     samples = []
     for start, end in _parts(trace):
-        part = waiting[trace.sent_between(start, end)]
+        part = waiting[trace.slice_sent(start, end)]
         if np.isfinite(part).any():
             samples.append(Sample(float(np.nanmean(part)), start, end, 0.5))
     return _or_idle(samples)
@@ -48,7 +48,7 @@ def measure_queue(trace: Trace) -> list[Sample]:
 def measure_utilization(trace: Trace) -> list[Sample]:
     """The delivered rate, as a share of the highest."""
     return [
-        Sample(trace.arrived_bps(start, end) / trace.capacity_bps, start, end, 0.005)
+        Sample(trace.arrival_rate_bps(start, end) / trace.capacity_bps, start, end, 0.005)
         for start, end in _parts(trace)
     ]
 
@@ -56,7 +56,7 @@ def measure_utilization(trace: Trace) -> list[Sample]:
 def measure_loss(trace: Trace) -> list[Sample]:
     """The share of packets that are lost in the steady part of the run."""
     start, end = SETTLED * trace.duration_s, trace.duration_s
-    part = trace.lost[trace.sent_between(start, end)]
+    part = trace.lost[trace.slice_sent(start, end)]
     if not len(part):
         raise NotMeasuredError("the sender was silent")
     # One overload more or less may fall into the part.
@@ -71,7 +71,7 @@ def measure_bursts(trace: Trace) -> list[Sample]:
     service = trace.packet_bytes * 8 / trace.capacity_bps
     samples = []
     for start, end in _parts(trace):
-        gaps = np.diff(trace.sent_s[trace.sent_between(start, end)])
+        gaps = np.diff(trace.sent_s[trace.slice_sent(start, end)])
         if len(gaps):
             samples.append(Sample(float((gaps < BURST * service).mean()), start, end, 0.01))
     return _or_idle(samples)
@@ -142,7 +142,7 @@ def _phases(trace: Trace, sign: int) -> tuple[Sample, ...]:
             continue
         # Half of the smoothing at both ends belongs to the neighbouring phases too.
         margin = min((end - start) / 3, WINDOW * trace.min_rtt_s / 4)
-        part = trace.sent_s[trace.sent_between(start + margin, end - margin)]
+        part = trace.sent_s[trace.slice_sent(start + margin, end - margin)]
         if len(part) >= FEWEST_PACKETS // 2:
             gain = (len(part) - 1) / (part[-1] - part[0]) / usual
             phases.append(Sample(float(gain), start, end, 1 / len(part)))

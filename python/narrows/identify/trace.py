@@ -134,18 +134,18 @@ class Trace:
         """The first packet sent at or after a time; the number of packets if there is none."""
         return int(np.searchsorted(self.sent_s, time_s, "left"))
 
-    def sent_between(self, start_s: float, end_s: float) -> slice:
+    def slice_sent(self, start_s: float, end_s: float) -> slice:
         """The packets sent in an interval."""
         return slice(self.first_after(start_s), self.first_after(end_s))
 
-    def arrived_bytes_until(self, times_s: Floats) -> Floats:
+    def bytes_until(self, times_s: Floats) -> Floats:
         """The bytes that had arrived by each time."""
         inside = np.isfinite(self.arrived_s)
         order = np.argsort(self.arrived_s[inside], kind="stable")
         total = np.concatenate([[0.0], np.cumsum(self.size_bytes[inside][order])])
         return np.asarray(total[np.searchsorted(self.arrived_s[inside][order], times_s)])
 
-    def arrived_bps(self, start_s: float, end_s: float) -> float:
+    def arrival_rate_bps(self, start_s: float, end_s: float) -> float:
         """The mean rate of arrivals in an interval."""
         inside = (self.arrived_s >= start_s) & (self.arrived_s < end_s)
         return float(self.size_bytes[inside].sum() * 8 / (end_s - start_s))

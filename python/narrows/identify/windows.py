@@ -61,8 +61,8 @@ def list_episodes(trace: Trace) -> tuple[Episode, ...]:
         # Packets sent during recovery may be lost too; losses that are noticed soon after belong to it.
         if end < trace.duration_s:
             rtt = end - start
-            before = trace.in_flight[trace.sent_between(start - rtt, start)]
-            after = trace.in_flight[trace.sent_between(end, end + rtt / 2)]
+            before = trace.in_flight[trace.slice_sent(start - rtt, start)]
+            after = trace.in_flight[trace.slice_sent(end, end + rtt / 2)]
             if len(before) and len(after):
                 episodes.append(
                     Episode(start, end, float(before.max()), float(np.median(after)), following - index)
@@ -318,7 +318,7 @@ def measure_exit(trace: Trace) -> list[Sample]:
     lost = trace.resolved_s[trace.lost]
     if len(lost) and float(lost.min()) <= end + 2 * trace.min_rtt_s:
         return [Sample("loss", 0.0, end)]
-    waited = trace.queueing_s[trace.sent_between(float(times[max(last - 1, 0)]), end)]
+    waited = trace.queueing_s[trace.slice_sent(float(times[max(last - 1, 0)]), end)]
     queued = len(waited) > 0 and float(np.nanmax(waited)) > 0.1 * trace.min_rtt_s
     return [Sample("queue" if queued else "no signal", 0.0, end)]
 

@@ -12,7 +12,7 @@ from narrows.documents.data import Part
 from narrows.documents.laboratory import LabReport
 from narrows.documents.lessons import MARKS_FORMAT, Mark, Marks, Student, Unmarked
 from narrows.errors import DataError, NarrowsError
-from narrows.files import shipped_labs
+from narrows.files import find_shipped_labs
 from narrows.lab.comparing import compare
 from narrows.lab.lesson import FILE, read_answers
 from narrows.lab.reading import Lab
@@ -80,7 +80,7 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
 def _find_solution(lab: Lab, name: str) -> Path | None:
     """The file of right answers: in the family's folder, or in `solutions` beside families."""
     homes: list[Path] = [lab.folder, lab.folder.parent / SOLUTIONS, user_folder() / SOLUTIONS]
-    shipped = shipped_labs()
+    shipped = find_shipped_labs()
     if shipped is not None:
         homes.append(shipped / SOLUTIONS)
     return next((home / name for home in homes if (home / name).is_file()), None)

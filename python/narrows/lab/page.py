@@ -132,7 +132,7 @@ def _column(column: LabColumn, figures: list[_Figure]) -> _Column:
         tables=_tables(column),
         published=any(cell.theirs is not None for cell in column.cells),
         cases=[_case(case, accuracy) for case, accuracy in column.by_case.items() if accuracy.cells],
-        reversed=[_reversed_pair(pair) for pair in column.reversed],
+        reversed=[_describe_reversal(pair) for pair in column.reversed],
         figures=[figure for figure in figures if figure.about.column == column.name],
     )
 
@@ -146,7 +146,7 @@ def _case(case: str, accuracy: Accuracy) -> _Case:
     )
 
 
-def _reversed_pair(pair: ReversedPair) -> str:
+def _describe_reversal(pair: ReversedPair) -> str:
     doubt = " (our runs overlap)" if pair.within_runs else ""
     return (
         f"{pair.case}: published {pair.published_more} above {pair.published_less}, here the reverse{doubt}"

@@ -26,7 +26,7 @@ _TYPES = {
 def markdown() -> str:
     """The whole page."""
     parts = {name: _table(keys) for name, keys in sections().items()}
-    return fill_template(_TEMPLATE, {**parts, "shipped": _shipped_labs()})
+    return fill_template(_TEMPLATE, {**parts, "shipped": _list_labs()})
 
 
 def _table(keys: dict[str, Key]) -> str:
@@ -54,7 +54,7 @@ def _default(key: Key) -> str:
     return f"`{str(key.default).lower() if isinstance(key.default, bool) else key.default}`"
 
 
-def _shipped_labs() -> str:
+def _list_labs() -> str:
     from narrows.lab.reading import read
 
     rows = []

@@ -62,7 +62,7 @@ class Reader:
         """A section as plain data, with the default of each missing key."""
         keys = sections()[name]
         result: dict[str, object] = {key.name: self._default(key) for key in keys.values()}
-        for key, value in self.problems.known_keys(mapping, keys):
+        for key, value in self.problems.check_keys(mapping, keys):
             with self.problems.note():
                 result[key] = self._value(value, keys[key])
         for item in keys.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.files import Found, by_name, config_folder, named_path, shipped_labs
+from narrows.files import Found, by_name, config_folder, find_shipped_labs, resolve_path
 from narrows.lab.reading import FILE, Lab, read
 from narrows.text import did_you_mean, shorten
 
@@ -24,13 +24,13 @@ def list_families() -> list[Found]:
     def entries(folder: Path) -> list[tuple[str, Path]]:
         return [(path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{FILE}"))]
 
-    return by_name(user_folder(), shipped_labs(), entries)
+    return by_name(user_folder(), find_shipped_labs(), entries)
 
 
 def find(name: str) -> Path:
     """The folder of a family that is named by its path or by its bare name."""
     if "/" in name or name in (".", "..") or Path(name, FILE).is_file():
-        path = named_path(name, Path())
+        path = resolve_path(name, Path())
         if not (path / FILE).is_file():
             raise DataError(
                 f"{shorten(name)}: there is no {FILE}; narrows lab new {shorten(name)} makes a family"

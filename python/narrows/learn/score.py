@@ -123,7 +123,7 @@ def _grid() -> list[Trial]:
     return [Trial(path=path) for path in paths]
 
 
-def _calibrated() -> list[Trial]:
+def _calibration_trials() -> list[Trial]:
     return [Trial(path=path) for path in CALIBRATED]
 
 
@@ -153,7 +153,7 @@ def _pantheon() -> list[Trial]:
 
 _TRIALS: dict[PathSet, Callable[[], list[Trial]]] = {
     PathSet.GRID: _grid,
-    PathSet.CALIBRATED: _calibrated,
+    PathSet.CALIBRATED: _calibration_trials,
     PathSet.BUFFERS: _buffers,
     PathSet.PANTHEON: _pantheon,
 }

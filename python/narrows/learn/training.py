@@ -131,7 +131,7 @@ def begin(folder: Path, recipe: Recipe, seed: int, rounds: int | None, threads: 
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NarrowsError(f"{folder}: can't be made: {reason(error)}") from None
-    with _locked(folder) as lock:
+    with _lock(folder) as lock:
         if (folder / HEADER).exists():
             raise UsageError(
                 f"{folder}: has a training already; resume it with --resume, or choose another folder"
@@ -154,7 +154,7 @@ def resume(folder: Path, rounds: int | None, threads: int) -> Run:
     """
     if not (folder / HEADER).is_file():
         raise UsageError(f"{folder}: has no training to resume; leave out --resume to begin one")
-    with _locked(folder) as lock:
+    with _lock(folder) as lock:
         try:
             header = msgspec.json.decode(read_whole(folder / HEADER, "training"), type=Header)
         except msgspec.DecodeError as error:
@@ -175,7 +175,7 @@ def resume(folder: Path, rounds: int | None, threads: int) -> Run:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[FolderLock]:
+def _lock(folder: Path) -> Iterator[FolderLock]:
     """The lock of a folder, which is released if the block fails."""
     lock = FolderLock(folder, "training")
     try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from narrows.errors import DataError, NarrowsError, reason
-from narrows.files import SHIPPED, USERS, data_folder, named_path, read_whole
+from narrows.files import SHIPPED, USERS, data_folder, read_whole, resolve_path
 from narrows.models.format import SUFFIX, Summary, read_kind, summary
 from narrows.text import did_you_mean, printable, shorten
 
@@ -87,7 +87,7 @@ def user_folder() -> Path:
     return data_folder() / "models"
 
 
-def shipped_folder() -> Path:
+def find_shipped_folder() -> Path:
     """The folder of the models that come with Narrows, which is part of the package."""
     return Path(__file__).resolve().parent.parent / "_models"
 
@@ -96,7 +96,7 @@ def list_models() -> list[Installed]:
     """The models of both folders, by name; of two with one name the user's first."""
     users, shipped = (
         [describe(path, origin) for path in _files_in(folder)]
-        for origin, folder in ((USERS, user_folder()), (SHIPPED, shipped_folder()))
+        for origin, folder in ((USERS, user_folder()), (SHIPPED, find_shipped_folder()))
     )
     names = {model.name for model in users} & {model.name for model in shipped}
     every = [replace(model, is_double=model.name in names) for model in (*users, *shipped)]
@@ -115,7 +115,7 @@ def _files_in(folder: Path) -> list[Path]:
 def describe(path: Path, origin: str | None = None) -> Installed:
     """The facts about a model file."""
     name, digest, size = printable(path.stem), "", 0
-    origin = origin or (SHIPPED if path.parent == shipped_folder() else USERS)
+    origin = origin or (SHIPPED if path.parent == find_shipped_folder() else USERS)
     try:
         size = path.stat().st_size
         content = read_whole(path, "model")
@@ -131,7 +131,7 @@ def describe(path: Path, origin: str | None = None) -> Installed:
 def names_of_kind(kind: str) -> tuple[str, ...]:
     """The names of the models of a kind, yours and those that come with Narrows."""
     paths: dict[str, Path] = {}
-    for folder in (user_folder(), shipped_folder()):
+    for folder in (user_folder(), find_shipped_folder()):
         for path in _files_in(folder):
             paths.setdefault(path.stem, path)
     names = sorted(name for name in paths if _NAME.fullmatch(name))
@@ -145,7 +145,7 @@ def is_name(text: str) -> bool:
 
 def find_installed(name: str) -> Path | None:
     """The file of a model: the user's, or else the shipped one; None if neither exists."""
-    paths = (folder / (name + SUFFIX) for folder in (user_folder(), shipped_folder()))
+    paths = (folder / (name + SUFFIX) for folder in (user_folder(), find_shipped_folder()))
     return next((path for path in paths if path.is_file()), None)
 
 
@@ -155,7 +155,7 @@ def find(text: str, base: Path) -> Path | None:
     A path is relative to `base`; raises `DataError` if it does not exist. A bare name is searched there, and
     among the installed models.
     """
-    path = named_path(text, base)
+    path = resolve_path(text, base)
     if path.is_file():
         return path
     if is_name(text):
@@ -167,7 +167,7 @@ def find(text: str, base: Path) -> Path | None:
 
 def is_at_hand(text: str, base: Path) -> bool:
     """True if the name or the file `text` in a scenario of the folder `base` exists."""
-    path = named_path(text, base)
+    path = resolve_path(text, base)
     if path.is_file():
         return True
     return find_installed(text) is not None if is_name(text) else _is_checkpoint(path)

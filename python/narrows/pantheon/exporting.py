@@ -55,7 +55,7 @@ def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], N
             elif entry.is_usable:
                 performance.setdefault(name, {})[str(entry.run)] = _performance(numbers)
         known = list(names.values())
-        options = _kept_metadata(folder, known) if imported else _metadata(folder, cells, records, known)
+        options = _keep_metadata(folder, known) if imported else _metadata(folder, cells, records, known)
         if options:
             _write(partial / METADATA, options)
         _write(partial / PERFORMANCE, performance)
@@ -170,7 +170,7 @@ def _metadata(
     }
 
 
-def _kept_metadata(folder: CampaignFolder, names: list[str]) -> dict[str, object]:
+def _keep_metadata(folder: CampaignFolder, names: list[str]) -> dict[str, object]:
     """The metadata of an imported campaign, if it had any, for the schemes that it contains."""
     written = folder.header.scenario.written
     if not written:

@@ -13,7 +13,7 @@ from narrows.paper.table import Cell, Column, Datum, Table
 def comparison_table(document: Comparison) -> Table:
     """A row for each scheme with its ranks, or a row for each difference in a metric."""
     columns, rows, notes = _ranks(document) if document.ranks is not None else _differences(document)
-    shared = row_names.shared_values(document)
+    shared = row_names.common_values(document)
     notes = [*notes, _outcomes(document), *([shared] if shared else []), *words.method(document)]
     sources = [f"{side.folder}: campaign {side.hash}, {words.side_line(side)}" for side in document.sides]
     return Table(columns=tuple(columns), rows=tuple(rows), notes=tuple(notes), sources=tuple(sources))

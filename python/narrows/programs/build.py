@@ -308,7 +308,7 @@ def _version_of(kind: str) -> str:
 
 def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
     """Installs missing Debian packages."""
-    result = _installed_versions(recipe.packages)
+    result = _read_versions(recipe.packages)
     missing = [package for package in recipe.packages if package not in result]
     state = THERE
     if missing:
@@ -328,12 +328,12 @@ def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
             tools.run([tool, "update", "-q"], folder, settings)
             options = ["install", "-q", "-y", "--no-install-recommends"]
             tools.run([tool, *options, *missing], folder, settings)
-        state, result = BUILT, _installed_versions(recipe.packages)
+        state, result = BUILT, _read_versions(recipe.packages)
     about = About(format=FORMAT, kind=DEBIAN, packages=result)
     return Build(name, state, None, about)
 
 
-def _installed_versions(packages: tuple[str, ...]) -> dict[str, str]:
+def _read_versions(packages: tuple[str, ...]) -> dict[str, str]:
     """The installed versions of those packages that are installed."""
     if shutil.which("dpkg-query") is None:
         return {}

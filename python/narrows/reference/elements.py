@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.reference.examples import BOTTLENECK, FAMILIES, Example
-from narrows.scenario.reference import allowed_values, cell, fill_template, parameters, short_form
+from narrows.scenario.reference import cell, describe_values, fill_template, parameters, short_form
 from narrows.text import markdown_table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _settings(registry: Registry) -> str:
     rows = [
         (
             f"`{setting.name}`",
-            allowed_values(setting),
+            describe_values(setting),
             cell(setting.meaning),
             f"`{setting.sysctl}`" if setting.sysctl else "of the sockets or the device",
             cell(setting.mirrored) if setting.mirrored else "no effect",
@@ -149,10 +149,10 @@ def _rate(example: Example, title: str) -> str:
 
 
 def _traffic(example: Example, title: str) -> str:
-    from narrows.reference.probe import offered_load
+    from narrows.reference.probe import simulate_load
     from narrows.reference.svg import Picture, round_up
 
-    starts, rates = offered_load(example.written, round(example.seconds), example.bin_ms)
+    starts, rates = simulate_load(example.written, round(example.seconds), example.bin_ms)
     edges = [*starts.tolist(), float(starts[-1]) + example.bin_ms / 1000]
     top = round_up(float(rates.max()) / 1e6 * 1.05)
     drawn = Picture(example.seconds, top, "time (s)", "Mbit/s", title)

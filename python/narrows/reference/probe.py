@@ -127,7 +127,7 @@ def play(element: str, packets: Packets, changes: Sequence[Change] = ()) -> Fate
     return Fates(**fates)
 
 
-def offered_load(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def simulate_load(traffic: str, seconds: int, bin_ms: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The load of a flow with this traffic over 20 Mbit/s: starts of bins (s) and bit/s."""
     from narrows.scenario import cells_of
 

@@ -66,15 +66,15 @@ def of_campaign(data: Campaign, statistic: str) -> Account:
         return _of_sweep(data, statistic)
     valid = sum(run.valid for run in data.runs)
     skipped = [Flawed(row.scheme, MISSING, (row.reason or "it was skipped",)) for row in data.skipped]
-    return Account(valid, statistic, (*flawed_runs(data.runs), *skipped))
+    return Account(valid, statistic, (*list_flaws(data.runs), *skipped))
 
 
 def of_runs(runs: Sequence[Run], statistic: str) -> Account:
     """The account of a figure of single runs."""
-    return Account(sum(run.valid for run in runs), statistic, tuple(flawed_runs(runs)))
+    return Account(sum(run.valid for run in runs), statistic, tuple(list_flaws(runs)))
 
 
-def flawed_runs(runs: Iterable[Run]) -> list[Flawed]:
+def list_flaws(runs: Iterable[Run]) -> list[Flawed]:
     """The runs that are not `ok`."""
     result = []
     for run in runs:

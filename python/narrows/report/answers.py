@@ -220,7 +220,7 @@ def _name(campaign: Campaign, label: str) -> str:
 
 
 def _where(campaign: Campaign, leaders: Leaders) -> str:
-    shared = _shared_conditions(campaign)
+    shared = _common_conditions(campaign)
     return ", ".join(f"{name} {value}" for name, value in leaders.conditions.items() if name not in shared)
 
 
@@ -234,7 +234,7 @@ def _rows(campaign: Campaign) -> Mapping[str, Row]:
     return campaign.rows
 
 
-def _shared_conditions(campaign: Campaign) -> dict[str, str]:
+def _common_conditions(campaign: Campaign) -> dict[str, str]:
     rows = [dict(row.values) for row in campaign.rows.values()]
     first = rows[0] if rows else {}
     return {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}

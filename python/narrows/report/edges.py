@@ -22,7 +22,7 @@ def mark_outside(figure: Figure) -> tuple[int, int]:
     out = total = 0
     for axes in figure.axes:
         (left, right), (low, high) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
-        for points, colour, is_cloud in list(_drawn_points(axes)):
+        for points, colour, is_cloud in list(_list_points(axes)):
             x, y = points[:, 0], points[:, 1]
             beside, over = (x < left) | (x > right), (y < low) | (y > high)
             out += int((beside | over).sum())
@@ -37,7 +37,7 @@ def mark_outside(figure: Figure) -> tuple[int, int]:
     return out, total
 
 
-def _drawn_points(axes: Axes) -> Iterator[tuple[Any, Any, bool]]:
+def _list_points(axes: Axes) -> Iterator[tuple[Any, Any, bool]]:
     """Points in the coordinates of axes, their colour, and whether they form a cloud instead of a line."""
     for line in axes.lines:
         if line.get_transform() == axes.transData and line.get_xydata() is not None:

@@ -131,7 +131,7 @@ def figure(drawn: Sequence[Line], options: Options) -> Figure:
     if len(panels) > 1:
         return _small_multiples(panels, options)
     longest = max(line.run.duration_s for line in drawn)
-    with over_time(options, 62.0, longest, _shared_changes(drawn), drawn[0].axis) as plot:
+    with over_time(options, 62.0, longest, _common_changes(drawn), drawn[0].axis) as plot:
         _draw(plot, drawn)
     return plot.figure
 
@@ -149,7 +149,7 @@ def _small_multiples(panels: Mapping[str, Sequence[Line]], options: Options) -> 
         for axes, drawn in zip(page.axes[0], panels.values(), strict=True):
             plot = TimePlot(page.figure, axes)
             _draw(plot, drawn)
-            mark_times(axes, _shared_changes(drawn))
+            mark_times(axes, _common_changes(drawn))
             for label, handle in plot.entries:
                 entries.setdefault(label, handle)
             ends.append(plot.ends or (0.0, 0.0))
@@ -173,7 +173,7 @@ def _reach(
     axes[0].set_xlim(min(low for low, _ in spans), max(high for _, high in spans))
 
 
-def _shared_changes(drawn: Sequence[Line]) -> Sequence[float]:
+def _common_changes(drawn: Sequence[Line]) -> Sequence[float]:
     """The times of the timeline's changes, if all runs share them."""
     first = drawn[0].run.change_times_s
     return first if all(line.run.change_times_s == first for line in drawn) else []

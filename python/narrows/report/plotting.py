@@ -294,7 +294,7 @@ def _ids(runs: Sequence[Run]) -> list[str]:
         seed = run.settings.seed
         name = f"{run.folder.resolve().parent.parent.name}/{run.cell}"
         notes = [f"seed {seed}"] if seed else []
-        notes += [f"{item.flaw}: {' '.join(item.reasons)}" for item in accounts.flawed_runs([run])]
+        notes += [f"{item.flaw}: {' '.join(item.reasons)}" for item in accounts.list_flaws([run])]
         ids.append(f"{name} ({'; '.join(notes)})" if notes else name)
     return ids
 

@@ -144,7 +144,7 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
         if law.name != "same":
             continue
         other = laws.get(in_words(law.values[0]))
-        if not problems.found and (other is None or other.name == "same"):
+        if not problems.entries and (other is None or other.name == "same"):
             text = f"{shorten(in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
             problems.add(law.written.mark, text)
     return result

@@ -68,12 +68,12 @@ class Link:
         """Reads the elements and notes problems."""
         problems = context.problems
         for item in self.items:
-            before = len(problems.found)
+            before = len(problems.entries)
             element = read_element(item.written, registry, context)
             if element is None:
                 continue
             self.elements.append(element.rename(item.name))
-            if len(problems.found) == before:
+            if len(problems.entries) == before:
                 check_element(item.written.mark, element, registry, context)
 
     def mirror(self) -> None:

@@ -94,7 +94,7 @@ class Check:
             text = f"nothing here depends on chance, so that all {runs} runs of a scheme are equal"
             self._warnings.add(written.mark, f"{text}; write runs: 1, or add chance, such as {{loss: 0.1 %}}")
         return Findings(
-            *(list(dict.fromkeys(problems.found)) for problems in (self._problems, self._warnings))
+            *(list(dict.fromkeys(problems.entries)) for problems in (self._problems, self._warnings))
         )
 
     def _uses(self) -> Iterator[tuple[int, _Use]]:

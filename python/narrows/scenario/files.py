@@ -10,7 +10,7 @@ from pathlib import Path
 
 from narrows.documents.resolved import NamedFile
 from narrows.errors import DataError, Problem
-from narrows.files import named_path, read_decompressed, read_whole
+from narrows.files import read_decompressed, read_whole, resolve_path
 from narrows.scenario.yaml_tree import Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -36,7 +36,9 @@ class Files:
     @property
     def stored(self) -> dict[str, bytes]:
         """Their contents, by the names that they have in folders of files."""
-        return {stored_name(self.names[sha256], sha256): content for sha256, content in self.contents.items()}
+        return {
+            name_in_store(self.names[sha256], sha256): content for sha256, content in self.contents.items()
+        }
 
     def read(self, value: Scalar) -> dict[str, str]:
         """The named trace, in the form of cells; raises `DataError` if it can't be read."""
@@ -69,7 +71,7 @@ class Files:
 
     def read_object(self, value: Scalar) -> NamedFile:
         """The named object file of a BPF program."""
-        return NamedFile(**self._keep(named_path(value.text, self.base_of(value)), "object file"))
+        return NamedFile(**self._keep(resolve_path(value.text, self.base_of(value)), "object file"))
 
     def base_of(self, value: Scalar) -> Path:
         """The folder to which a written path is relative."""
@@ -90,6 +92,6 @@ class Files:
         return {"name": self.names.setdefault(sha256, _STRANGE.sub("-", name)), "sha256": sha256}
 
 
-def stored_name(name: str, sha256: str) -> str:
+def name_in_store(name: str, sha256: str) -> str:
     """The name of a file in a campaign's folder of files."""
     return f"{sha256[:16]}-{name}"

@@ -144,7 +144,7 @@ class FlowReader:
     problems: Problems
     #: The files that schemes name.
     files: Files = field(default_factory=Files)
-    found: Flows = field(default_factory=Flows)
+    result: Flows = field(default_factory=Flows)
     #: The number of flows under test, when those in the background are read.
     tested: int = 0
     #: The labels of entries so far.
@@ -165,7 +165,7 @@ class FlowReader:
 
     def background(self, value: Node) -> None:
         """The key `background`: flows that are not under test."""
-        self.tested = len(self.found.items)
+        self.tested = len(self.result.items)
         with self.problems.note():
             if not isinstance(value, Sequence):
                 raise Wrong(value.mark, "must be a list of flows such as [{scheme: reno, count: 12}]")
@@ -207,7 +207,7 @@ class FlowReader:
         first, stop = value(keys.start, _SPAN, 0), value(keys.stop, _SPAN, duration)
         odd = {"traffic": traffic != BULK, "connections": connections != 1, "dscp": dscp != 0}
         special = {key: keys.written.key_marks[key] for key, is_odd in odd.items() if is_odd}
-        if len(self.found.items) + count > MOST_FLOWS:
+        if len(self.result.items) + count > MOST_FLOWS:
             raise Wrong(keys.mark, f"makes more than {MOST_FLOWS} flows in all")
         if duration is None or stop is None:
             return
@@ -240,7 +240,7 @@ class FlowReader:
                 label=f"{label} {k + 1}" if label and count > 1 else label,
                 spread_ns=spread if k else 0,
             )
-            self.found.items.append(flow)
+            self.result.items.append(flow)
 
     def _interval(self, written: Node | None, context: Context) -> tuple[int, int]:
         """The time between starts, and the tolerance of each: `10 s +- 500 ms`."""
@@ -319,14 +319,14 @@ class FlowReader:
         else:
             extra_rtts = [read_value(written, _SPAN, context) or 0] * count
         if any(extra_rtts):
-            self.found.extra_rtt_mark = written.mark
+            self.result.extra_rtt_mark = written.mark
         return extra_rtts
 
     def _times(self, mapping: Mapping, start: int, stop: int, count: int, interval: int, spread: int) -> bool:
         """True if all flows of an entry have time to run; notes problems."""
         assert self.duration_ns is not None
         end = self.duration_ns
-        before = len(self.problems.found)
+        before = len(self.problems.entries)
 
         def add(key: str, text: str) -> None:
             mark = mapping.entries[key].mark if key in mapping.entries else mapping.mark
@@ -355,7 +355,7 @@ class FlowReader:
                 f"the flow stops at {stop / 1e9:g} s, after the end of the"
                 f" scenario at {end / 1e9:g} s (duration)",
             )
-        return len(self.problems.found) == before
+        return len(self.problems.entries) == before
 
     def _hosts(self, keys: FlowKeys, direction: str, background: bool, k: int) -> Pair:
         """The hosts of the k-th flow of an entry: the named ones, else a pair of the topology."""
@@ -371,7 +371,7 @@ class FlowReader:
                 )
                 raise Wrong(keys.mark, text)
             # Flows under test come first, whatever the background.
-            mine = len(self.found.items) - (self.tested if background else 0)
+            mine = len(self.result.items) - (self.tested if background else 0)
             pair = fitting[(k if origin or target else mine) % len(fitting)]
             return pair if direction == FORWARD else (pair[1], pair[0])
         if origin == target and keys.target is not None:

@@ -8,7 +8,7 @@ from msgspec import field
 
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.network import BACKWARD, FORWARD, Network
-from narrows.scenario.nodes import add_hosts, host_settings, named_hosts
+from narrows.scenario.nodes import add_hosts, host_settings, read_hosts
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Registry
 from narrows.scenario.sections import Section
@@ -58,14 +58,14 @@ def _read(network: Network, value: Node, registry: Registry, problems: Problems)
     if hosts is None or keys.links is None:
         key = "hosts" if hosts is None else "links"
         raise Wrong(keys.mark, f"needs the key {key}, such as {{{_EXAMPLE}}}")
-    add_hosts(network, named_hosts(hosts, problems), problems)
+    add_hosts(network, read_hosts(hosts, problems), problems)
     if isinstance(hosts, Mapping):
         for name, _, settings in hosts:
             result = host_settings(settings, registry, problems)
             if result and name in network.hosts:
                 network.settings[name] = result
     if keys.routers is not None:
-        for name, mark in named_hosts(keys.routers, problems).items():
+        for name, mark in read_hosts(keys.routers, problems).items():
             if name in network.hosts:
                 problems.add(mark.at("network.routers"), f'there is a host with the name "{name}" already')
             else:

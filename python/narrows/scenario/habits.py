@@ -12,7 +12,7 @@ HABITS: dict[str, dict[str, str]] = tomllib.loads(
 )
 
 
-def meant_key(address: str) -> str:
+def suggest_key(address: str) -> str:
     """`; ` and the intended key for one at this address; empty if unknown."""
     texts = (text for pattern, text in HABITS["keys"].items() if fnmatchcase(address, pattern))
     text = next(texts, "")

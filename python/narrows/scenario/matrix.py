@@ -134,7 +134,7 @@ def _axes(value: Node, scenario: Mapping, problems: Problems) -> list[Axis]:
                 problems.add(at, f"{shorten(shown)} is in the list already")
             before.add(shown)
         axes.append(Axis(key, values.items, mark, label))
-    if mapping is not None and not axes and not problems.found:
+    if mapping is not None and not axes and not problems.entries:
         problems.add(mapping.mark, f"needs a key with a list of values, such as {_EXAMPLE}")
     return axes
 
@@ -160,7 +160,7 @@ def _label_and_values(written: Node, problems: Problems) -> tuple[str | None, No
     """The label and the list of values of `{label: capacity, values: [...]}`; a bare list has no label."""
     if not isinstance(written, Mapping) or VALUES not in written.entries:
         return None, written
-    for _ in problems.known_keys(written, (LABEL, VALUES)):
+    for _ in problems.check_keys(written, (LABEL, VALUES)):
         pass
     label = written.entries.get(LABEL)
     return (_label(label, problems) if label is not None else None), written.entries[VALUES]

@@ -20,7 +20,7 @@ BACKGROUND_HOSTS = "background"
 _MEANINGS = {ALL_HOSTS: "every host", BACKGROUND_HOSTS: "every host that only background flows use"}
 
 
-def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
+def read_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
     """Names as a list, or as the keys of a mapping, with their positions."""
     if isinstance(value, Mapping):
         listed = [(name, mark) for name, mark, _ in value]
@@ -92,7 +92,7 @@ def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[s
     known = {param.name: param for param in registry.host_settings}
     mapping = problems.expect_mapping(value, "{tcp_sack: 0}")
     result: dict[str, object] = {}
-    for key, written in problems.known_keys(mapping, known):
+    for key, written in problems.check_keys(mapping, known):
         setting = read_value(written, known[key], Context(problems))
         if setting is not None:
             result[key] = setting

@@ -82,7 +82,7 @@ def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | Non
     problems = context.problems
     if not isinstance(value, Sequence) or not value.items:
         raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
-    before = len(problems.found)
+    before = len(problems.entries)
     time = Param("", "span", low=0)
     inner = structs.replace(param, kind=STEPS[param.kind])
     result: list[list[int]] = []
@@ -97,7 +97,7 @@ def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | Non
                 shown, earlier = (quantity.show("span", entry[0]) for entry in (step, result[-1]))
                 problems.add(item.mark, f"the time {shown} is not after {earlier} of the step before")
             result.append(step)
-    return result if len(problems.found) == before else None
+    return result if len(problems.entries) == before else None
 
 
 def _convert(value: Scalar, param: Param, context: Context) -> Any:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from narrows.errors import Problem, ScenarioError
-from narrows.scenario.habits import meant_key
+from narrows.scenario.habits import suggest_key
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Mark, Node
 from narrows.text import did_you_mean
@@ -43,14 +43,14 @@ class Problems:
     """The list of problems of one scenario."""
 
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.entries: list[Problem] = []
 
     def add(self, mark: Mark, text: str, *, is_of_file: bool = False) -> None:
         """Notes a problem of the value at this position, or of the file that it names."""
         position, key = str(mark), mark.path
         # An option such as `--set path.forward.0.rate` or `--runs` already names the key.
         named = position.endswith(f" {key}") or position == f"--{key.rpartition('.')[2]}"
-        self.found.append(Problem(position, "" if named else key, text, is_of_file))
+        self.entries.append(Problem(position, "" if named else key, text, is_of_file))
 
     def note(self) -> _Noted:
         """Notes a problem of a value; reading continues after it."""
@@ -60,7 +60,7 @@ class Problems:
         """Notes a key that has no meaning at this place."""
         self.add(mark, unknown_key(mark, key, known).text)
 
-    def known_keys(self, mapping: Mapping | None, known: Iterable[str]) -> Iterator[tuple[str, Node]]:
+    def check_keys(self, mapping: Mapping | None, known: Iterable[str]) -> Iterator[tuple[str, Node]]:
         """The known keys of a mapping with their values; notes the others."""
         known = list(known)
         for key, mark, value in mapping or ():
@@ -74,7 +74,7 @@ class Problems:
         mapping.
         """
         mapping = mapping_of(value, f"{{{example}}}")
-        for _ in self.known_keys(mapping, kind.list_keys()):
+        for _ in self.check_keys(mapping, kind.list_keys()):
             pass
         return kind.from_mapping(mapping)
 
@@ -86,15 +86,15 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Ends the reading of the scenario if it has problems."""
-        if self.found:
-            unique = list(dict.fromkeys(self.found))
+        if self.entries:
+            unique = list(dict.fromkeys(self.entries))
             raise ScenarioError(unique[:MOST_PROBLEMS])
 
 
 def unknown_key(mark: Mark, key: str, known: Iterable[str]) -> Wrong:
     """The problem of a key that has no meaning at this place."""
     known = list(known)
-    hint = meant_key(mark.path) or did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
+    hint = suggest_key(mark.path) or did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
     return Wrong(mark, f"unknown key{hint}")
 
 

@@ -70,7 +70,7 @@ def read(tree: Mapping, problems: Problems) -> resolved.RealPath | None:
     written: Node = tree.entries.get(KEY, Mapping(tree.mark.at(KEY)))
     mapping = problems.expect_mapping(written, _EXAMPLE)
     result: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
-    for key, value in problems.known_keys(mapping, PARAMS):
+    for key, value in problems.check_keys(mapping, PARAMS):
         with problems.note():
             result[key] = _value(value, PARAMS[key], problems)
     if not is_wanted(tree):
@@ -149,7 +149,7 @@ def ports_of(text: str) -> tuple[int, ...]:
 def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
     mapping = mapping_of(value, "{here: eth0, there: wwan0}")
     interfaces: dict[str, str] = {}
-    for key, written in problems.known_keys(mapping, (LOCAL, REMOTE)):
+    for key, written in problems.check_keys(mapping, (LOCAL, REMOTE)):
         name = written.text if isinstance(written, Scalar) and not written.is_null else ""
         if not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
             # The kernel's own limits (IFNAMSIZ, dev_valid_name).
@@ -216,7 +216,7 @@ def check_axis(key: str) -> str | None:
     return None
 
 
-def named_host(text: str) -> str:
+def quote_host(text: str) -> str:
     """The argument of `--host`, quoted for YAML."""
     if not text.strip():
         raise UsageError("--host takes a host as ssh does, such as user@host")

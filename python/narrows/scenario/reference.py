@@ -55,7 +55,7 @@ def _real_path() -> str:
         key = REAL_PATH[name]
         listed = f"`{_list(param.default)}`" if param.default else "none"
         default = listed if key.values else _default(param)
-        rows.append((f"`{name}`", default, cell(key.values or allowed_values(param)), cell(key.doc)))
+        rows.append((f"`{name}`", default, cell(key.values or describe_values(param)), cell(key.doc)))
     return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 
@@ -96,7 +96,7 @@ def parameters(params: tuple[Param, ...], model: Param | None = None) -> str:
     rows = []
     for param in params:
         default = "required" if param.required else _default(param)
-        allowed = MODELS if param is model else allowed_values(param)
+        allowed = MODELS if param is model else describe_values(param)
         rows.append((f"`{param.name}`", default, allowed, cell(param.doc), cell(param.source)))
     return markdown_table(("parameter", "default", "allowed", "meaning", "source"), rows)
 
@@ -107,7 +107,7 @@ def _default(param: Param) -> str:
     return f"`{show(param.kind, param.default)}`"
 
 
-def allowed_values(param: Param) -> str:
+def describe_values(param: Param) -> str:
     """The values that a parameter takes."""
     if param.choices:
         return ", ".join(f"`{choice}`" for choice in param.choices)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from narrows.documents.data import from_data
-from narrows.errors import UnavailableError, refused_path
+from narrows.errors import UnavailableError, as_refusal
 from narrows.scenario.quantity import show
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def load() -> Registry:
     try:
         from narrows import _native
     except ImportError as error:
-        if (refused := refused_path(error)) is not None:
+        if (refused := as_refusal(error)) is not None:
             raise refused from None
         raise UnavailableError(
             f"the extension module narrows._native can't be loaded ({error}); build it with: make build"
@@ -243,12 +243,12 @@ def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:
     """The transport settings in a scheme's definition, in the notation of scenarios."""
     kinds = {param.name: param.kind for param in transport}
 
-    def shown(name: str, text: str) -> str:
+    def display(name: str, text: str) -> str:
         whole = kinds.get(name) in ("span", "bytes", "packets", "rate")
         return show(kinds[name], int(text)) if whole and text.isdecimal() else text
 
     return structs.replace(
-        entry, transport={name: shown(name, text) for name, text in entry.transport.items()}
+        entry, transport={name: display(name, text) for name, text in entry.transport.items()}
     )
 
 

@@ -120,7 +120,7 @@ def resolve(
     _check_extra_rtt(tree, flows, topology, network, problems)
     _elements(network, flows, registry, files, problems)
     timeline: list[Change] = []
-    if keys.timeline is not None and duration is not None and not problems.found:
+    if keys.timeline is not None and duration is not None and not problems.entries:
         reader = TimelineReader(network, flows, duration, registry, Context(problems, files=files))
         timeline = reader.read(keys.timeline)
     if between:
@@ -145,7 +145,7 @@ def resolve(
         check = Check(tree, network, flows, rows, duration, transport, timeline, registry, is_combination)
         findings = check.run(where, runs)
         if not is_point:
-            problems.found += findings.problems
+            problems.entries += findings.problems
         warnings = findings.warnings
         problems.raise_if_any()
     return Scenario(
@@ -201,7 +201,7 @@ def _flows(
     reader.flows(usual if keys.flows is None else keys.flows)
     if keys.background is not None:
         reader.background(keys.background)
-    return reader.found
+    return reader.result
 
 
 def _elements(network: Network, flows: Flows, registry: Registry, files: Files, problems: Problems) -> None:
@@ -217,16 +217,16 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
     places = ("path.", "topology.", "network.")
     others = [
         problem
-        for problem in problems.found
+        for problem in problems.entries
         if (problem.key.startswith(places) or problem.position.startswith("--"))
         and NO_BDP not in problem.text
     ]
     if others:
-        problems.found = [problem for problem in problems.found if NO_BDP not in problem.text]
+        problems.entries = [problem for problem in problems.entries if NO_BDP not in problem.text]
 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
-    for _ in problems.known_keys(tree, KEYS):
+    for _ in problems.check_keys(tree, KEYS):
         pass
     for name, key in KEYS.items():
         if key.required and name not in tree.entries:
@@ -345,7 +345,7 @@ def _list_rows(
             if scheme.media or scheme.program:
                 _check_special(scheme, flow, problems)
         label = " + ".join(labels)
-        if not any(problem.key.startswith(f"{mark.path}.") for problem in problems.found):
+        if not any(problem.key.startswith(f"{mark.path}.") for problem in problems.entries):
             with problems.note():
                 # Names of files and values of parameters may be part of a label; their problems have been
                 # noted already.
@@ -367,7 +367,7 @@ def _check_special(scheme: Scheme, flow: Flow, problems: Problems) -> None:
         if key not in known:
             continue
         text = f"{scheme.name} has {known[key]}; remove {key}, or give the flow another scheme"
-        if not any(known.key == mark.path and known.text == text for known in problems.found):
+        if not any(known.key == mark.path and known.text == text for known in problems.entries):
             problems.add(mark, text)
 
 
@@ -386,7 +386,7 @@ def _report(value: Node | None, problems: Problems) -> Report:
     value = Mapping(Mark("", path="report")) if value is None else value
     mapping = problems.expect_mapping(value, KEYS["report"].example)
     pdf = True
-    for _, item in problems.known_keys(mapping, (_FLAG_PDF,)):
+    for _, item in problems.check_keys(mapping, (_FLAG_PDF,)):
         flag = item.flag if isinstance(item, Scalar) else None
         if flag is None:
             problems.add(item.mark, "must be true or false")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.files import shipped_folder
+from narrows.files import find_shipped_folder
 from narrows.text import did_you_mean
 
 
@@ -21,7 +21,7 @@ class Shipped:
 
 def list_scenarios() -> list[Shipped]:
     """All shipped scenarios, by family and name."""
-    root = shipped_folder()
+    root = find_shipped_folder()
     if root is None:
         return []
     return [Shipped(path.stem, path.parent.name, path) for path in sorted(root.glob("*/*.yaml"))]

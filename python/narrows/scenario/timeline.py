@@ -103,21 +103,21 @@ class TimelineReader:
                 hint = did_you_mean(name, self.now) or f"; there are {', '.join(self.now) or 'none'}"
                 self.problems.add(mark, f'there is no element "{shorten(name)}"{hint}')
                 continue
-            before = len(self.problems.found)
+            before = len(self.problems.entries)
             element = self.now[name]
             if element.is_bottleneck:
                 change = self._bottleneck(value, element)
             else:
                 change = self._params_as_written(value, self.registry.links[element.kind])
-            params = {key: self._applied(item, element.part(key)) for key, item in change.items()}
+            params = {key: self._apply(item, element.part(key)) for key, item in change.items()}
             self.now[name] = element.change(params)
-            if len(self.problems.found) > before:
+            if len(self.problems.entries) > before:
                 continue
             check_element(value.mark, self.now[name], self.registry, self.context)
             self._change(event.at_ns, name, change)
 
     @staticmethod
-    def _applied(value: object, before: Component | None) -> object:
+    def _apply(value: object, before: Component | None) -> object:
         """The value after a change: parameters of a queue that are not written stay."""
         return before.change(value) if before and isinstance(value, dict) else value
 
@@ -128,7 +128,7 @@ class TimelineReader:
         own = {param.name: param for param in self.registry.bottleneck}
         mapping = self.problems.expect_mapping(value, "{rate: 5 Mbit/s}")
         change: dict[str, object] = {}
-        for key, written in self.problems.known_keys(mapping, ("rate", "queue", *own)):
+        for key, written in self.problems.check_keys(mapping, ("rate", "queue", *own)):
             if key == "rate":
                 change[key] = read_rate(written, self.registry, self.context)
             elif key == "queue":
@@ -163,7 +163,7 @@ class TimelineReader:
         known = {param.name: param for param in entry.params}
         return {
             key: read_value(written, known[key], self.context)
-            for key, written in self.problems.known_keys(value, known)
+            for key, written in self.problems.check_keys(value, known)
         }
 
     @staticmethod

@@ -14,7 +14,7 @@ from narrows.scenario import real_path
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.graph import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
-from narrows.scenario.nodes import add_hosts, named_hosts
+from narrows.scenario.nodes import add_hosts, read_hosts
 from narrows.scenario.params import Context as _Context
 from narrows.scenario.params import read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
@@ -163,12 +163,12 @@ def _refusal(written: Node) -> str:
 def _plain(tree: ScenarioKeys, problems: Problems) -> Network:
     network = Network("dumbbell", pairs=[(SENDER, RECEIVER)])
     network.hosts = {SENDER: tree.mark, RECEIVER: tree.mark}
-    _shared_path(_Reader(network, problems), tree, SENDER, RECEIVER)
+    _read_path(_Reader(network, problems), tree, SENDER, RECEIVER)
     network.cuts["path"] = list(network.links)
     return network
 
 
-def _shared_path(reader: _Reader, tree: ScenarioKeys, word: str, other: str) -> None:
+def _read_path(reader: _Reader, tree: ScenarioKeys, word: str, other: str) -> None:
     """The key `path`, as the link between two nodes."""
     if tree.path is None and real_path.is_wanted(tree.written):
         reader.join(word, other, None, None, FORWARD, BACKWARD)
@@ -196,7 +196,7 @@ def _dumbbell(reader: _Reader, settings: Node, tree: ScenarioKeys) -> None:
     network, problems = reader.network, reader.problems
     keys = problems.section(settings, _Dumbbell, "pairs: 2, access: [{rate: 1 Gbit/s}]")
     network.routers = ["router1", "router2"]
-    _shared_path(reader, tree, *network.routers)
+    _read_path(reader, tree, *network.routers)
     network.cuts["path"] = list(network.links)
     sides: list[dict[str, Mark]] = []
     if keys.pairs is not None:
@@ -212,7 +212,7 @@ def _dumbbell(reader: _Reader, settings: Node, tree: ScenarioKeys) -> None:
             if written is None:
                 text = f"needs the key {key}: the hosts of that side; or pairs: how many hosts each side has"
                 raise Wrong(keys.mark, text)
-            sides.append(named_hosts(written, problems))
+            sides.append(read_hosts(written, problems))
     for side in sides:
         add_hosts(network, side, problems)
     own = _own_access(keys.hosts, keys.written, network.hosts, problems)
@@ -233,7 +233,7 @@ def _star(reader: _Reader, settings: Node, _tree: ScenarioKeys) -> None:
     hosts = dict.fromkeys(STAR_HOSTS, keys.mark)
     written = keys.hosts
     if written is not None and not (isinstance(written, Mapping) and _are_usual(written)):
-        hosts = named_hosts(written, problems)
+        hosts = read_hosts(written, problems)
     add_hosts(network, hosts, problems)
     own = _own_access(written, keys.written, network.hosts, problems)
     for host in network.hosts:

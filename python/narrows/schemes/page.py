@@ -6,7 +6,7 @@ from narrows.errors import DataError
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.quantity import show
-from narrows.scenario.reference import MODELS, allowed_values
+from narrows.scenario.reference import MODELS, describe_values
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.schemes import header
 from narrows.schemes.listing import (
@@ -98,7 +98,7 @@ def _row(param: Param, written: header.Row | None, is_model: bool) -> Row:
     unit = default.split(" ")[-1] if param.kind in _WITH_UNIT and " " in default else ""
     unit = unit or ("share" if param.kind == "ratio" else param.unit or (written.unit if written else ""))
     source = written.source if written and written.source else param.source
-    allowed = MODELS if is_model else allowed_values(param).replace("`", "")
+    allowed = MODELS if is_model else describe_values(param).replace("`", "")
     return Row(param.name, unit, default, allowed, param.doc, source)
 
 

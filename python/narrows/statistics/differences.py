@@ -24,7 +24,7 @@ from narrows.statistics.runs import LEVEL
 Floats = NDArray[np.float64]
 
 
-def paired_shift(differences: Floats) -> Any:
+def shift_of_pairs(differences: Floats) -> Any:
     """The Hodges-Lehmann estimate of paired differences: the median of the means of all pairs of them.
 
     `differences` has the shape `(..., n)`; the estimates, in its unit, have the shape `(...)`.
@@ -32,8 +32,8 @@ def paired_shift(differences: Floats) -> Any:
     return np.median(_walsh_averages(differences), axis=-1)
 
 
-def paired_interval(differences: Floats) -> tuple[Any, Any]:
-    """The 95 % interval of `paired_shift`, whatever the distribution: lower and upper ends of shape `(...)`.
+def interval_of_pairs(differences: Floats) -> tuple[Any, Any]:
+    """The 95 % interval of `shift_of_pairs`, whatever the distribution: lower and upper ends of shape `(...)`.
 
     Needs at least 6 differences: with fewer, not even the smallest and largest enclose the true one in 95 %
     of cases.
@@ -51,18 +51,18 @@ def signed_rank_p(differences: Floats) -> float:
     did; without any other the p value is 1.
     """
     there = differences[differences != 0]
-    ranks = _doubled_ranks(np.abs(there))
+    ranks = _double_ranks(np.abs(there))
     return _two_sided(_signed_rank_law(tuple(ranks)), int(ranks[there > 0].sum()))
 
 
-def unpaired_shift(base: Floats, other: Floats) -> Any:
+def shift_of_samples(base: Floats, other: Floats) -> Any:
     """The Hodges-Lehmann estimate of the shift from `base` (shape `(..., m)`) to `other` (shape `(..., n)`):
     the median of all differences between a value of `other` and one of `base`, of shape `(...)`."""
     return np.median(_all_differences(base, other), axis=-1)
 
 
-def unpaired_interval(base: Floats, other: Floats) -> tuple[Any, Any]:
-    """The 95 % interval of `unpaired_shift`, whatever the distribution. Needs at least 4 values on each
+def interval_of_samples(base: Floats, other: Floats) -> tuple[Any, Any]:
+    """The 95 % interval of `shift_of_samples`, whatever the distribution. Needs at least 4 values on each
     side."""
     values = np.sort(_all_differences(base, other), axis=-1)
     rank = _rank_sum_cut(base.shape[-1], other.shape[-1])
@@ -72,7 +72,7 @@ def unpaired_interval(base: Floats, other: Floats) -> tuple[Any, Any]:
 def rank_sum_p(base: Floats, other: Floats) -> float:
     """The two-sided p value of Wilcoxon's rank-sum test (Mann and Whitney's U) for shapes `(m,)` and `(n,)`;
     exact given the ranks, ties included."""
-    ranks = _doubled_ranks(np.concatenate([base, other]))
+    ranks = _double_ranks(np.concatenate([base, other]))
     return _two_sided(_rank_sum_law(tuple(ranks), len(other)), int(ranks[len(base) :].sum()))
 
 
@@ -87,7 +87,7 @@ def _all_differences(base: Floats, other: Floats) -> Floats:
     return values.reshape(*values.shape[:-2], -1)
 
 
-def _doubled_ranks(values: Floats) -> NDArray[np.int64]:
+def _double_ranks(values: Floats) -> NDArray[np.int64]:
     """Twice the rank of each value, from 2; equal values get the average rank, which doubling keeps whole."""
     ordered = np.sort(values)
     below = np.searchsorted(ordered, values, side="left")

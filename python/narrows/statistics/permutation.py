@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 _LEAST_VARIANCE = 1e-12
 
 
-def paired_p(differences: Floats) -> Floats:
+def permute_pairs(differences: Floats) -> Floats:
     """Adjusted p values of comparisons whose runs are paired.
 
     `differences` has a row for each comparison and a column for each pair of runs (shape `(m, n)`), NaN for
@@ -57,7 +57,7 @@ def paired_p(differences: Floats) -> Floats:
     return _stepping_down(sign_exchanges(differences.shape[1]), statistic)
 
 
-def unpaired_p(base: Floats, other: Floats) -> Floats:
+def permute_samples(base: Floats, other: Floats) -> Floats:
     """Adjusted p values of comparisons without pairs: a row for each comparison, the runs of each side in the
     columns (shapes `(m, n)` and `(m, k)`), NaN for missing runs.
     """

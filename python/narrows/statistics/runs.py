@@ -109,12 +109,12 @@ def bootstrap_ratio(values: Sequence[float], base: Sequence[float]) -> tuple[flo
     import numpy
 
     chance = numpy.random.RandomState(SEED)
-    ratios = numpy.sort(_resampled_medians(values, chance) / _resampled_medians(base, chance))
+    ratios = numpy.sort(_resample_medians(values, chance) / _resample_medians(base, chance))
     low, high = (float(ratios[rank]) for rank in _tails(RESAMPLES))
     return low, high
 
 
-def _resampled_medians(values: Sequence[float], chance: RandomState) -> NDArray[float64]:
+def _resample_medians(values: Sequence[float], chance: RandomState) -> NDArray[float64]:
     import numpy
 
     data = numpy.sort(numpy.asarray(values, dtype=numpy.float64))

@@ -109,7 +109,7 @@ def effects(points: Points) -> Effects:
     main, means = {}, {}
     for name, values in varied.items():
         of = classes(values, most)
-        main[name] = _explained_share(points.metric, of)
+        main[name] = _share_explained(points.metric, of)
         means[name] = [
             (
                 _middle([values[at] for at in np.flatnonzero(of == item)]),
@@ -120,10 +120,10 @@ def effects(points: Points) -> Effects:
     pairs = {}
     few = max(2, min(OF_PAIRS, int((count / FEWEST) ** 0.5)))
     coarse = {name: classes(values, few) for name, values in varied.items()}
-    alone = {name: _explained_share(points.metric, of) for name, of in coarse.items()}
+    alone = {name: _share_explained(points.metric, of) for name, of in coarse.items()}
     for first, second in itertools.combinations(varied, 2):
         both = coarse[first] * (int(coarse[second].max()) + 1) + coarse[second]
-        beyond = _explained_share(points.metric, both) - alone[first] - alone[second]
+        beyond = _share_explained(points.metric, both) - alone[first] - alone[second]
         pairs[first, second] = max(0.0, beyond)
     return Effects(points.scheme, count, main, means, pairs)
 
@@ -155,7 +155,7 @@ def effects_table(items: Sequence[Effects], metric: Quantity, labels: Mapping[st
     return Table.new(heads, rows, label=f"Effects on {metric.label}", style="effects")
 
 
-def _explained_share(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
+def _share_explained(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
     """The share of the variance between classes, minus the share that chance explains."""
     import numpy as np
 

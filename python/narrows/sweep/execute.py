@@ -220,7 +220,7 @@ class SweepRun:
 
     def _keep(self, cell: SweepCell, result: Simulated) -> None:
         if result.error is not None:
-            self._failed(cell, result.error.message or "")
+            self._fail_cell(cell, result.error.message or "")
             return
         self.finished += 1
         self.folder.add(cell, result)
@@ -230,9 +230,9 @@ class SweepRun:
 
     def _fail(self, share: _Share, message: str) -> None:
         for cell in share.cells:
-            self._failed(cell, message)
+            self._fail_cell(cell, message)
 
-    def _failed(self, cell: SweepCell, message: str) -> None:
+    def _fail_cell(self, cell: SweepCell, message: str) -> None:
         self.failed.append(cell.fail(message))
         self._note(cell, None)
 

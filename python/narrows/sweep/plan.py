@@ -145,7 +145,7 @@ def read(tree: Mapping, seed: int, runs: int) -> Sweep:
             if key.split(".")[0] in (*FIXED, KEY, "draw"):
                 raise Wrong(mark, f"{key.split('.')[0]} is the same for a whole sweep; remove it")
             parameters.append(_parameter(key, written))
-    if not parameters and not problems.found:
+    if not parameters and not problems.entries:
         problems.add(mapping.mark, f"needs a key with values, such as {_EXAMPLE}")
     parameters = _find_metric(parameters)
     names = [parameter.name for parameter in parameters]

@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from narrows.traces.store import find, shipped_folder, user_folder
+from narrows.traces.store import find, find_shipped_folder, user_folder
 
-__all__ = ["find", "shipped_folder", "user_folder"]
+__all__ = ["find", "find_shipped_folder", "user_folder"]

@@ -24,7 +24,7 @@ class Recorded:
     waited_p50_ns: int
 
 
-def recorded_opportunities(sent_ns: Integers, arrived_ns: Integers, sizes: Integers) -> Recorded:
+def derive_opportunities(sent_ns: Integers, arrived_ns: Integers, sizes: Integers) -> Recorded:
     """The opportunities of a path, from times of sending and arrival and the sizes of IP packets.
 
     The clocks of the two ends need not agree, because only differences of delays count. The times before the

@@ -30,7 +30,7 @@ def _cumulative(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     return times, np.append(0.0, bits)
 
 
-def _passed_bits(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bits_until(trace: Trace, at_ns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bits delivered by each time, inclusive."""
     if isinstance(trace, Opportunities):
         # Half a millisecond after each edge, so that an opportunity on an edge is included.
@@ -47,13 +47,13 @@ def window_rates(trace: Trace, window_ns: int) -> NDArray[np.float64]:
     that is shorter than 100 windows is repeated until it fills them.
     """
     length = trace.length_ns
-    total = float(_passed_bits(trace, np.array([float(length)]))[0])
+    total = float(_bits_until(trace, np.array([float(length)]))[0])
     count = max(LEAST_WINDOWS, length // window_ns)
     if count > MOST_WINDOWS:
         raise DataError(f"the trace lasts {length / NS_PER_S:.3g} s, too long for statistics; cut it")
     edges = np.arange(count + 1, dtype=np.float64) * window_ns
     laps = np.floor(edges / length)
-    passed = laps * total + _passed_bits(trace, edges - laps * length)
+    passed = laps * total + _bits_until(trace, edges - laps * length)
     if isinstance(trace, Opportunities):
         # Opportunities at time 0 coincide with the end of the previous repetition, whose window contains
         # them.

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.files import data_folder, named_path
-from narrows.files import shipped_folder as shipped_scenarios
+from narrows.files import data_folder, resolve_path
+from narrows.files import find_shipped_folder as shipped_scenarios
 from narrows.text import did_you_mean, shorten
 
 #: Suffixes of trace files; the content decides the format.
@@ -15,7 +15,7 @@ SUFFIXES = (".trace", ".csv", ".parquet", ".txt")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
-def shipped_folder() -> Path | None:
+def find_shipped_folder() -> Path | None:
     """The folder of the shipped traces."""
     root = shipped_scenarios()
     path = root / "traces" if root else None
@@ -40,14 +40,14 @@ def find(name: str, base: Path) -> Path:
     A path is relative to `base`. A bare name is searched there, among the user's imported traces, and among
     the shipped ones, in this order; the suffix (`.trace`, `.csv`) of an imported or shipped one is optional.
     """
-    path = named_path(name, base)
+    path = resolve_path(name, base)
     if path.is_file():
         return path
     if path.is_dir():
         raise DataError(f'the trace "{shorten(name)}" is a folder; name a file')
     if not _NAME.fullmatch(name):
         raise DataError(f'there is no file "{shorten(name)}" (looked for at {path})')
-    folders = (list_traces(user_folder()), list_traces(shipped_folder()))
+    folders = (list_traces(user_folder()), list_traces(find_shipped_folder()))
     for files in folders:
         same = [file for file in files if name in (file.name, file.stem)]
         exact = [file for file in same if file.name == name]

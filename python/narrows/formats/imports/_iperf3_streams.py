@@ -215,7 +215,7 @@ def _add_datagrams(document: Document, stream: Stream, sums: Counts) -> None:
     packets, lost = number(sums.packets), sums.lost_packets
     span = number(sums.end, _LONGEST_S)
     size = number(sums.bytes)
-    total = _received_sum(document, stream.backward)
+    total = _sum_received(document, stream.backward)
     received_s = number(total.end, _LONGEST_S) or span
     stream.sent = Sum(size or None, span)
     came = number(total.bytes)
@@ -232,7 +232,7 @@ def _add_datagrams(document: Document, stream: Stream, sums: Counts) -> None:
             stream.received = Sum(size * (1 - gone / packets), received_s)
 
 
-def _received_sum(document: Document, backward: bool) -> Counts:
+def _sum_received(document: Document, backward: bool) -> Counts:
     """iperf3's sum of received data over all streams of one direction."""
     if backward and is_bidirectional(document):
         return document.end.sum_received_bidir_reverse or Counts()
@@ -246,7 +246,7 @@ def _share_received(document: Document, streams: list[Stream]) -> None:
     for backward in (False, True):
         own = [item for item in streams if item.backward == backward and item.sends and item.datagrams]
         shares = [item.received.bytes or 0.0 for item in own]
-        whole = number(_received_sum(document, backward).bytes)
+        whole = number(_sum_received(document, backward).bytes)
         if whole is not None and sum(shares) > 0:
             for stream, share in zip(own, shares, strict=True):
                 stream.received = Sum(whole * share / sum(shares), stream.received.end_s)

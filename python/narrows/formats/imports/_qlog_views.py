@@ -171,7 +171,7 @@ def _pairs(views: list[View]) -> list[tuple[View, View]]:
     for client in clients:
         # Traces that do not name their connection belong to one if their files have the same name.
         known = [
-            view for view in by_group.get(client.group, []) if client.group or _named_alike(client, view)
+            view for view in by_group.get(client.group, []) if client.group or _have_like_names(client, view)
         ]
         other = next((view for view in known if id(view) not in taken and _agree(client, view)), None)
         if other is not None:
@@ -180,7 +180,7 @@ def _pairs(views: list[View]) -> list[tuple[View, View]]:
     return pairs
 
 
-def _named_alike(view: View, other: View) -> bool:
+def _have_like_names(view: View, other: View) -> bool:
     if view.file == other.file:
         return True
     return view.file.parent == other.file.parent and _without_end(view.file) == _without_end(other.file)

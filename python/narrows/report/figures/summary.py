@@ -139,7 +139,7 @@ def caption(data: Campaign) -> str:
         text += " The second picture is a closer look at the schemes in the rectangle."
     if any(d.degraded for d in result):
         text += " Hollow marks are runs judged degraded."
-    shared = _shared_parameters(list(_names_of(data, list(medians(data))).values()))
+    shared = _common_parameters(list(_names_of(data, list(medians(data))).values()))
     if shared and not several and len(marks) <= MOST_NAMES:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     if several:
@@ -147,7 +147,7 @@ def caption(data: Campaign) -> str:
     return text + _conditions.says_conditions(data)
 
 
-def _shared_parameters(schemes: list[str]) -> list[str]:
+def _common_parameters(schemes: list[str]) -> list[str]:
     """Parameters that most of many schemes share: names can omit them."""
     counted = Counter(part for scheme in schemes for part in _parts(scheme)[1:])
     shared = [part for part, count in counted.items() if 2 * count > len(schemes) > 2]
@@ -289,7 +289,7 @@ class _Frame:
 def _marks(data: Campaign, dots: list[Dot], width_mm: float, *, numbered: bool = True) -> list[Mark]:
     """One mark per row with valid runs, numbered if names have no room."""
     middle = medians(data)
-    shared = _shared_parameters(list(_names_of(data, list(middle)).values()))
+    shared = _common_parameters(list(_names_of(data, list(middle)).values()))
     runs: dict[str, list[tuple[float, float]]] = {}
     for dot in dots:
         runs.setdefault(dot.run.scheme, []).append((dot.delay_ms, dot.throughput_mbps))

@@ -121,9 +121,9 @@ class _Reader:
             end=convert(self._values("end", END), End),
             limits=convert(self._values("limits", LIMITS), Limits),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
-            frames=self._reported_file("frames", shared),
+            frames=self._read_report_file("frames", shared),
             # The connector is the player if one listener serves all flows.
-            segments=self._reported_file("segments", shared and data == CONNECTOR),
+            segments=self._read_report_file("segments", shared and data == CONNECTOR),
             shared=shared,
             schemes=tuple(f"{name}:{variant}" for variant in variants),
         )
@@ -131,7 +131,7 @@ class _Reader:
         return result
 
     def _keys(self, mapping: Mapping, keys: dict[str, Key]) -> None:
-        for _ in self.problems.known_keys(mapping, keys):
+        for _ in self.problems.check_keys(mapping, keys):
             pass
         for name, key in keys.items():
             if key.required and name not in mapping.entries:
@@ -324,7 +324,7 @@ class _Reader:
     def _variants(self, parameters: dict[str, Parameter]) -> dict[str, Variant]:
         result: dict[str, Variant] = {}
         written = self._section("variants")
-        if self.keys.variants is not None and not written.entries and not self.problems.found:
+        if self.keys.variants is not None and not written.entries and not self.problems.entries:
             self.problems.add(self.keys.variants.mark, "needs at least one variant")
         for name, mark, value in written:
             with self.problems.note():
@@ -364,7 +364,7 @@ class _Reader:
             return tuple(self._word(item) for item in value.items)
         return ()
 
-    def _reported_file(self, key: str, shared: bool) -> str | None:
+    def _read_report_file(self, key: str, shared: bool) -> str | None:
         """The file of `frames` or `segments`."""
         with self.problems.note():
             if key in self.tree.entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from narrows.files import shipped_programs
+from narrows.files import find_shipped_programs
 from narrows.scenario.keys import Key
 from narrows.scenario.programs.keys import (
     BUILD,
@@ -19,7 +19,7 @@ from narrows.scenario.programs.keys import (
 )
 from narrows.scenario.programs.manifest import read
 from narrows.scenario.quantity import show
-from narrows.scenario.reference import allowed_values, cell, fill_template
+from narrows.scenario.reference import cell, describe_values, fill_template
 from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
@@ -36,7 +36,7 @@ def markdown() -> str:
         "report": REPORT,
     }
     parts = {name: _texts(keys) for name, keys in tables.items()}
-    parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _shipped_manifests()}
+    parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _list_manifests()}
     words = ((f"`{{{name}}}`", cell(doc)) for name, doc in PLACEHOLDERS.items())
     parts["placeholders"] = markdown_table(("placeholder", "meaning"), words)
     return fill_template(_TEMPLATE, parts)
@@ -56,12 +56,12 @@ def _values(keys: dict[str, Key]) -> str:
         assert key.param is not None
         default = key.param.default
         shown = "none" if default is None else f"`{show(key.param.kind, default)}`"
-        rows.append((f"`{key.name}`", shown, allowed_values(key.param), cell(key.doc)))
+        rows.append((f"`{key.name}`", shown, describe_values(key.param), cell(key.doc)))
     return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 
-def _shipped_manifests() -> str:
-    folder = shipped_programs()
+def _list_manifests() -> str:
+    folder = find_shipped_programs()
     text = ""
     for path in sorted(folder.glob("*.yaml")) if folder else ():
         program = read(path)

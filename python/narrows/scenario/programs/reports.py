@@ -95,7 +95,7 @@ def read_reports(
             if not _NAME.match(name):
                 raise Wrong(mark, "is not a name of a metric; use lower-case letters, digits and _")
             inner = mapping_of(value, "{json: end.sum.bits_per_second, unit: bit/s}")
-            for _ in problems.known_keys(inner, keys):
+            for _ in problems.check_keys(inner, keys):
                 pass
             reports.append(_report(name, inner, data, shared))
     return tuple(reports)

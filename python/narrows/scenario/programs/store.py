@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from narrows.errors import DataError, NarrowsError, reason
-from narrows.files import Found, by_name, config_folder, named_path, shipped_programs
+from narrows.files import Found, by_name, config_folder, find_shipped_programs, resolve_path
 from narrows.names import PANTHEON
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
@@ -33,13 +33,13 @@ def list_programs() -> list[Found]:
             raise NarrowsError(f"{folder}: can't be read: {reason(error)}") from None
         return [(path.stem, path) for path in paths]
 
-    return by_name(user_folder(), shipped_programs(), entries)
+    return by_name(user_folder(), find_shipped_programs(), entries)
 
 
 def find(name: str, base: Path) -> Path:
     """The manifest that is named by its path, relative to `base`, or by its bare name."""
     if "/" in name or name.endswith(SUFFIXES):
-        path = named_path(name, base)
+        path = resolve_path(name, base)
         if not path.is_file():
             raise DataError(f'there is no manifest "{shorten(name)}" (looked for at {path})')
         return path

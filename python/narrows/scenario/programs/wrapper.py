@@ -20,7 +20,7 @@ from pathlib import Path
 
 from narrows.documents.programs import CONNECTOR, LISTENER
 from narrows.errors import DataError
-from narrows.files import named_path, read_whole
+from narrows.files import read_whole, resolve_path
 from narrows.names import PANTHEON
 from narrows.scenario.programs.keys import End, Limits
 from narrows.scenario.programs.program import Parameter, Program, SideOf, Variant
@@ -47,7 +47,7 @@ def is_wrapper(scheme: str) -> bool:
 def find(scheme: str, base: Path) -> Path:
     """The wrapper of a scheme, by its path relative to `base`. Raises `DataError` if there is none."""
     text = scheme.removeprefix(PANTHEON)
-    path = named_path(text, base) if text else base
+    path = resolve_path(text, base) if text else base
     if not path.is_file():
         raise DataError(f'there is no wrapper "{shorten(text)}" (looked for at {path})')
     return path.absolute()
