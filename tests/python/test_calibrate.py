@@ -240,7 +240,7 @@ def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
     refused = narrows(
         "calibrate", table, "-o", tmp_path / "other", "--time", 12, "--trace", tmp_path / "no.csv"
     )
-    assert "there is no file" in sentence(refused)
+    assert "does not exist" in sentence(refused)
 
 
 # -- little information --------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def test_a_folder_is_listed(place: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [one["tags"] for one in document["campaigns"]] == [[], ["paper", "good"]]
     assert narrows("ls", "results", "--tag", "paper").output.count("simulate") == 1
     assert "no campaign has the tag bad" in narrows("ls", "results", "--tag", "bad").output
-    assert "there is no such folder" in sentence(narrows("ls", "nix"))
+    assert "does not exist" in sentence(narrows("ls", "nix"))
     (place.parent / "empty").mkdir()
     assert narrows("ls", "empty").output == "no campaigns here; narrows run makes one\n"
 

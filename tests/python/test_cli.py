@@ -155,9 +155,7 @@ def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
 def test_bad_scenarios_exit_with_3(tmp_path: Path) -> None:
     done = call("run", "none.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
-    assert (
-        done.stderr == "narrows: none.yaml: there is no such file; narrows scenarios lists the shipped ones\n"
-    )
+    assert done.stderr == "narrows: none.yaml: does not exist; narrows scenarios lists the shipped ones\n"
     (tmp_path / "bad.yaml").write_text("schema: narrows/scenario/1\nqestion: x\n")
     done = call("run", "bad.yaml", cwd=tmp_path)
     assert done.returncode == 3

@@ -95,7 +95,7 @@ def test_json_is_one_document(tmp_path: Path) -> None:
         (["page.html"], "to write there: -o page.html"),
         (["--pair", "cubic"], "is not a pair"),
         (["--across", "netwrk"], 'did you mean "network"?'),
-        (["--metrics", "thru"], "there is no metric"),
+        (["--metrics", "thru"], "does not exist"),
         (["--schemes", "cubix"], 'did you mean "cubic"?'),
         (["--flow", "7"], "has no flow"),
         (["--tolerance", "5"], "has no unit"),

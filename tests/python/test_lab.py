@@ -158,7 +158,7 @@ def test_a_broken_limit_is_reported_and_exits_with_5(tmp_path: Path) -> None:
             "{bufer: 1}}",
             'there is no column of the published table "bufer"; did you mean "buffer"?',
         ),
-        ("NewReno @ large", "NewReno @ big", 'there is no case "big"'),
+        ("NewReno @ large", "NewReno @ big", 'case "big" does not exist'),
         ("statistic: mean_relative_error", "statistic: mean", "is not mean_absolute_error"),
         (", at_most: 10 %", "", "limits nothing"),
         ("file: table.csv", "file: ../table.csv", "must be a file in the folder of the family"),
@@ -166,7 +166,7 @@ def test_a_broken_limit_is_reported_and_exits_with_5(tmp_path: Path) -> None:
         (
             "column: delay, where",
             "column: delays, where",
-            'there is no column "delays"; did you mean "delay"?',
+            'column "delays" does not exist; did you mean "delay"?',
         ),
     ],
 )
@@ -185,10 +185,10 @@ def test_mistakes_are_reported_with_their_place(tmp_path: Path, old: str, new: s
     [
         (
             ("metric: throughput_bps", "metric: throughput_bbs"),
-            'there is no metric "throughput_bbs"; did you mean',
+            'metric "throughput_bbs" does not exist; did you mean',
         ),
         (("1.0 bdp", "7 bdp"), "no row of the scenario has droptail: 7 bdp; there is droptail: 1 bdp"),
-        (("scenario: buffers.yaml", "scenario: bufers.yaml"), "there is no such file"),
+        (("scenario: buffers.yaml", "scenario: bufers.yaml"), "does not exist"),
         (("set: {runs: 1}", "set: {runs: one}"), "experiments.buffers.set.runs"),
     ],
 )

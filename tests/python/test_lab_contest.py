@@ -310,7 +310,7 @@ def test_folders_without_a_contest_are_refused(tmp_path: Path) -> None:
     for words, said, kind in (
         ((tmp_path / "none", submitted), "there is no scenario", DataError),
         ((paths, tmp_path / "none"), "no submission exists", DataError),
-        ((paths, tmp_path / "nowhere"), "no such folder", DataError),
+        ((paths, tmp_path / "nowhere"), "does not exist", DataError),
         ((paths, submitted, "--where", "hosts"), "simulate or emulate", UsageError),
         ((paths, submitted, "--limit", "soon"), "--limit", UsageError),
     ):

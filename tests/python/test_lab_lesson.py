@@ -295,7 +295,7 @@ def test_every_shipped_laboratory_has_figures(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("answers: {look.dely: 3}", 'there is no question "look.dely"; did you mean "look.delay"?'),
+        ("answers: {look.dely: 3}", 'question "look.dely" does not exist; did you mean "look.delay"?'),
         ("answers: {look.delay: [3]}", "must be a single value"),
         ("- 3", "answers are keys with values"),
     ],
@@ -317,7 +317,7 @@ def test_unreadable_answers_are_reported(done: tuple[Path, dict[str, float]], te
         (("{right: sender}", "{right: nobody}"), "is none of its options: sender or receiver"),
         (("{from: NewReno @ small,", "{from: NewReno @ tiny,"), 'the case "tiny", which the family has not'),
         (("{from: NewReno @ small,", "{from: Reno @ small,"), 'the scheme "Reno", which the family has not'),
-        (("look.who:", "look.whom:"), 'there is no question "look.whom"; did you mean "look.who"?'),
+        (("look.who:", "look.whom:"), 'question "look.whom" does not exist; did you mean "look.who"?'),
     ],
 )
 def test_an_invalid_solution_is_reported(

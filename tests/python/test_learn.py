@@ -169,7 +169,7 @@ def _interrupt(_: int) -> None:
     ("line", "replacement", "place", "words"),
     [
         ("units: 4", "units: 0", 2, "units is 0; use 1 to 1024"),
-        ("units: 4", "unitz: 4", 2, 'unitz: there is no such key; did you mean "units"?'),
+        ("units: 4", "unitz: 4", 2, 'unitz: this key does not exist; did you mean "units"?'),
         ("units: 4", "units: -3", 2, "units is -3; use a whole number of at least 0"),
         ("units: 4", "", 1, "units is missing"),
         ("decay: 0.0001", "decay: none", 14, 'decay is "none"; use a number'),

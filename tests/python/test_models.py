@@ -374,8 +374,8 @@ def test_a_name_that_is_not_installed_is_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schemes", "word"),
     [
-        ("[{remy: tables/none.dna}]", "there is no file"),
-        ("[{remy: none.model}]", "there is no file"),
+        ("[{remy: tables/none.dna}]", "does not exist"),
+        ("[{remy: none.model}]", "does not exist"),
         ("[{remy: {a: b}}]", "must be the name of a model"),
         ("[{indigo: t.dna}]", "is of the kind remy, where a model of the kind indigo is needed"),
         ("[{remy: junk.dna}]", "is neither a model file"),

@@ -178,5 +178,5 @@ def test_scenarios_name_checkpoints_as_the_command_does(tmp_path: Path) -> None:
         (tmp_path / "ck" / "new.index").touch()
         scenario("[{indigo: ./ck}]", tmp_path)
     for name in ("ck/none", "ck/none.index"):
-        with pytest.raises(DataError, match=f'there is no file "{name}"'):
+        with pytest.raises(DataError, match=f'file "{name}" does not exist'):
             scenario(f"[{{indigo: {name}}}]", tmp_path)

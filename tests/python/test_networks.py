@@ -230,7 +230,7 @@ def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     assert load(file).scenario.hash != before
     file.write_text(file.read_text().replace("up link", "up lnk"))
     with pytest.raises(
-        ScenarioError, match=r"s\.yaml:5:\d+: path\.forward\.0\.rate\.toy_trace: there is no file"
+        ScenarioError, match=r"s\.yaml:5:\d+: path\.forward\.0\.rate\.toy_trace: file .* does not exist"
     ):
         load(file)
 
@@ -275,7 +275,7 @@ BAD = [
     ),
     (
         STAR + "flows: [{from: rihgt, to: left}]\n",
-        'flows.0.from: there is no host "rihgt"; did you mean "right"?',
+        'flows.0.from: host "rihgt" does not exist; did you mean "right"?',
     ),
     (STAR + "flows: [{from: left, to: left}]\n", "flows.0.to: must be another host than from"),
     (STAR + "flows: [{from: left, to: right, extra_rtt: 1 ms}]\n", "write a delay on the link"),
@@ -295,7 +295,7 @@ BAD = [
     ("network: {hosts: [a, all], links: []}\n", 'network.hosts.1: "all" means every host'),
     ("network: {hosts: [a, a], links: []}\n", 'network.hosts.1: the name "a" is there twice'),
     (NETWORK + PATH, "path: the key network describes all links"),
-    (NETWORK.replace("[r1, r2], f", "[r1, r9], f"), 'network.links.1.between.1: there is no node "r9"'),
+    (NETWORK.replace("[r1, r2], f", "[r1, r9], f"), 'network.links.1.between.1: node "r9" does not exist'),
     (NETWORK.replace("[r1, r2], f", "[r1], f"), "network.links.1.between: must be the two nodes"),
     (NETWORK.replace("[r1, r2], f", "[r1, r1], f"), "joins r1 with itself"),
     (

@@ -227,7 +227,7 @@ def test_a_folder_without_metadata_or_logs(data: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="has no logs of Pantheon's tunnel"):
         read_source(tmp_path / "empty")
-    with pytest.raises(DataError, match="there is no such folder"):
+    with pytest.raises(DataError, match="does not exist"):
         read_source(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"cubic_stats_run1\.log: is not a folder"):
         read_source(data / "cubic_stats_run1.log")

@@ -159,7 +159,7 @@ def test_a_comparison_compiles(tmp_path: Path) -> None:
         (("-o", "x.doc"), "-o x.doc: the name must end in .tex, .csv or .md"),
         (("--columns", "thr"), "--columns chooses the columns of a table for a paper"),
         (("--format", "csv", "--json"), "--format, --json and --interval print different things"),
-        (("--format", "csv", "--columns", "spead"), 'there is no metric "spead"'),
+        (("--format", "csv", "--columns", "spead"), 'metric "spead" does not exist'),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(

@@ -127,8 +127,8 @@ def test_each_mistake_in_a_scenario_has_its_sentence(tmp_path: Path) -> None:
     assert 'pair has no variant "smal"; did you mean "small"?' in problems('["pair:smal"]')
     assert "needs the key variant: pair has small, large" in problems("[{program: pair}]")
     assert "unknown parameter of pair" in problems('[{scheme: "pair:small", sise: 5}]')
-    assert 'there is no program "pear"; did you mean "pair"?' in problems("[{program: pear}]")
-    assert 'there is no manifest "x/none.yaml"' in problems("[{program: x/none.yaml}]")
+    assert 'program "pear" does not exist; did you mean "pair"?' in problems("[{program: pear}]")
+    assert 'manifest "x/none.yaml" does not exist' in problems("[{program: x/none.yaml}]")
     mixed = "flows: [{connections: 2}, {dscp: 46}]\n"
     said = problems('["pair:small"]', mixed)
     assert "pair:small has what it sends from its own program; remove connections" in said
@@ -226,9 +226,9 @@ def test_programs_are_listed(folder: Path) -> None:
 
 def test_a_check_of_a_missing_program_is_refused() -> None:
     for name, sentence in (
-        ("pear", 'there is no program "pear"; did you mean "pair"?'),
+        ("pear", 'program "pear" does not exist; did you mean "pair"?'),
         ("pair:smal", 'pair has no variant "smal"'),
-        ("none.yaml", 'there is no manifest "none.yaml"'),
+        ("none.yaml", 'manifest "none.yaml" does not exist'),
     ):
         done = narrows("programs", "check", name)
         assert sentence in str(done.exception), done.output

@@ -119,10 +119,10 @@ def test_a_run_has_its_settings_and_verdict(campaign: narrows.Campaign) -> None:
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        ("reno-r3", 'there is no run "reno-r3"; did you mean'),
-        ("x", 'there is no run "x"; there are'),
+        ("reno-r3", 'run "reno-r3" does not exist; did you mean'),
+        ("x", 'run "x" does not exist; there are'),
         (1, "several runs have the number 1; name one of them: "),
-        (7, "there is no run 7; there are"),
+        (7, "run 7 does not exist; there are"),
     ],
 )
 def test_unknown_runs_are_refused_with_the_existing_ones(
@@ -138,7 +138,7 @@ def test_missing_tables_and_flows_of_a_run_are_reported(campaign: narrows.Campai
         narrows.NarrowsError, match=r"has no bins \(they are kept with record: bins\); there are"
     ):
         run.table("bins")
-    with pytest.raises(narrows.NarrowsError, match="there is no flow 3; there are 1, 2, all"):
+    with pytest.raises(narrows.NarrowsError, match="flow 3 does not exist; there are 1, 2, all"):
         run.metrics(3)
 
 
@@ -152,7 +152,7 @@ def test_damaged_records_are_one_sentence(folder: Path, tmp_path: Path) -> None:
     told = str(error.value)
     assert told.startswith(f"{file.parent}: its files are not those that the run left") and "\n" not in told
     assert campaign.packets("reno-r2").num_rows > 0
-    with pytest.raises(narrows.NarrowsError, match="there is no such folder"):
+    with pytest.raises(narrows.NarrowsError, match="does not exist"):
         narrows.load(tmp_path / "nix")
 
 

@@ -128,7 +128,7 @@ def test_wrong_queries_are_one_sentence(made: Path, sql: str, words: str) -> Non
 def test_missing_tables_and_folders_are_reported(made: Path, tmp_path: Path) -> None:
     assert "no finished run of these campaigns has bins" in sentence(narrows("query", "from bins", made))
     assert "there is no campaign that can be read" in sentence(narrows("query", "from results", tmp_path))
-    assert "there is no such folder" in sentence(narrows("query", "from results", tmp_path / "nix"))
+    assert "does not exist" in sentence(narrows("query", "from results", tmp_path / "nix"))
 
 
 def test_damaged_files_cost_a_sentence_each(made: Path, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_old_records_without_newer_fields_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("campaign.json", None, "campaign.json: there is no such file, so this is not a folder of results"),
+        ("campaign.json", None, "campaign.json: does not exist, so this is not a folder of results"),
         ("campaign.json", "{", "campaign.json: is damaged"),
         ("campaign.json", "[]", "campaign.json: is not a file of the format"),
         ("campaign.json", '{"format": "narrows/campaign/2"}', "update narrows"),

@@ -221,7 +221,7 @@ def test_texts_that_are_no_scenario(text: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no such file"):
+    with pytest.raises(DataError, match="does not exist"):
         load(tmp_path / "none.yaml")
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(DataError, match="is a folder"):

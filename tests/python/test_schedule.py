@@ -199,7 +199,7 @@ def test_flows_start_and_stop() -> None:
     [
         (
             "[{at: 1 s, set: {forwrd.0: {rate: 5 Mbit/s}}}]",
-            'test.yaml:6:28: timeline.0.set.forwrd.0: there is no element "forwrd.0";'
+            'test.yaml:6:28: timeline.0.set.forwrd.0: element "forwrd.0" does not exist;'
             ' did you mean "forward.0"?',
         ),
         ("[{at: 1 s, set: {bottleneck: {rate: 5 Mbit/s}}}]", "there are forward.0, forward.1, backward.0"),
@@ -214,12 +214,12 @@ def test_flows_start_and_stop() -> None:
         ("[{at: 1, cut: forward}]", "timeline.0.at: 1 has no unit"),
         ("[{cut: forward}]", "timeline.0: needs the key at: the time"),
         ("[{at: 1 s}]", "timeline.0: needs the key one of set, cut, restore, start or stop"),
-        ("[{at: 1 s, cut: forwrd}]", 'there is no link "forwrd"; did you mean "forward"?'),
-        ("[{at: 1 s, cut: [sender, reciever]}]", 'there is no node "reciever"; did you mean "receiver"?'),
+        ("[{at: 1 s, cut: forwrd}]", 'link "forwrd" does not exist; did you mean "forward"?'),
+        ("[{at: 1 s, cut: [sender, reciever]}]", 'node "reciever" does not exist; did you mean "receiver"?'),
         ("[{at: 1 s, restore: forward}]", "forward is not cut at 1 s; cut it before"),
         ("[{at: 2 s, restore: forward}, {at: 3 s, cut: forward}]", "forward is not cut at 2 s"),
         ("[{at: 1 s, cut: forward}, {at: 2 s, cut: forward}]", "timeline.1.cut: forward is cut already"),
-        ("[{at: 1 s, start: 4}]", 'there is no flow "4"; flows are 1 to 1'),
+        ("[{at: 1 s, start: 4}]", 'flow "4" does not exist; flows are 1 to 1'),
         ("[{at: 1 s, start: 1}, {at: 2 s, start: 1}]", "a flow starts and stops once"),
         (
             "[{at: 5 s, start: 1}, {at: 4 s, stop: 1}]",
@@ -294,7 +294,7 @@ def test_expectations_are_resolved_and_change_no_identity() -> None:
             "[{metric: throughput_bps, at_least: 1 Mbit/s, scheme: cubc}]",
             'does not test "cubc"; it tests reno',
         ),
-        ("[{metric: throughput_bps, at_least: 1 Mbit/s, flow: 7}]", 'there is no flow "7"; write all'),
+        ("[{metric: throughput_bps, at_least: 1 Mbit/s, flow: 7}]", 'flow "7" does not exist; write all'),
         ("[{metric: throughput_bps, at_least: 1 Mbit/s, of: most}]", '"most" is not one of median, mean'),
         ("{metric: throughput_bps}", "expect: must be a list of expectations"),
     ],

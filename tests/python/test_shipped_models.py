@@ -191,7 +191,7 @@ def test_a_list_without_a_model_at_hand_is_skipped_like_its_first_name() -> None
     assert "none of x.safetensors, a and b is at hand" in note
     with pytest.raises(UnavailableError, match="narrows models add a PATH"):
         make_plan(scenario("[{indigo: [a, b]}]"), MachineFacts())
-    assert 'there is no file "x.dna"' in refusal("[{remy: [x.dna, y.dna]}]")
+    assert 'file "x.dna" does not exist' in refusal("[{remy: [x.dna, y.dna]}]")
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_folders_of_others_are_refused(place: Path, tmp_path: Path) -> None:
     ):
         (tmp_path / "site" / "site.json").write_text(content)
         assert words in sentence(narrows("site", place, "-o", tmp_path / "site"))
-    assert "there is no such folder" in sentence(narrows("site", tmp_path / "nix", "-o", tmp_path / "new"))
+    assert "does not exist" in sentence(narrows("site", tmp_path / "nix", "-o", tmp_path / "new"))
     assert not (tmp_path / "new").exists()
 
 

@@ -151,7 +151,7 @@ def test_constraints_leave_points_out(tmp_path: Path) -> None:
         ("  path.forward.0.rate: {unform: [1 Mbit/s, 2 Mbit/s]}\n", "uniform"),
         (
             "  path.forward.0.rate: [1 Mbit/s]\n  design: sobel\n",
-            'there is no design "sobel"; did you mean "sobol"',
+            'design "sobel" does not exist; did you mean "sobol"',
         ),
         ("  path.forward.0.rate: [1 Mbit/s]\n  points: 5\n", "follows from its values"),
         ("  runs: [1, 2]\n", "runs is the same for a whole sweep"),

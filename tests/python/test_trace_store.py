@@ -35,7 +35,7 @@ def test_paths_are_relative_to_the_scenario(home: Path, tmp_path: Path) -> None:
     file.write_text("5\n")
     assert traces.find("sub/mine", tmp_path) == file
     assert traces.find(str(file), Path("/")) == file
-    with pytest.raises(DataError, match=r'there is no file "sub/other" \(looked for at '):
+    with pytest.raises(DataError, match=r'file "sub/other" does not exist \(looked for at '):
         traces.find("sub/other", tmp_path)
     with pytest.raises(DataError, match='"sub" is a folder'):
         traces.find("sub", tmp_path)

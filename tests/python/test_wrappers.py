@@ -114,7 +114,7 @@ def reason(folder: Path, text: str, name: str = "odd.py") -> str:
 def test_each_wrapper_that_cannot_answer_has_its_sentence(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(DataError, match=r'there is no wrapper "none.py" \(looked for at'):
+    with pytest.raises(DataError, match=r'wrapper "none.py" does not exist \(looked for at'):
         scenario('["pantheon:none.py"]', folder)
     python3 = "#!/usr/bin/env python3\n"
     assert "run_first printed" in reason(folder, f"{python3}print('both')\n")

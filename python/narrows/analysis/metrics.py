@@ -104,7 +104,7 @@ def find(metrics: Iterable[Metric], called: str) -> Metric:
     wanted = " ".join(called.lower().split())
     if wanted not in words:
         hint = did_you_mean(wanted, words) or "; narrows show --json lists the metrics of a campaign"
-        raise UsageError(f'there is no metric "{shorten(called)}"{hint}')
+        raise UsageError(f'metric "{shorten(called)}" does not exist{hint}')
     return words[wanted]
 
 

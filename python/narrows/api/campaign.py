@@ -147,7 +147,7 @@ class Campaign:
                     return item
             cells = [item.cell for item in self.runs]
             hint = did_you_mean(run, cells) or f"; there are {_some(cells)}"
-            raise DataError(f'{self.path}: there is no run "{run}"{hint}')
+            raise DataError(f'{self.path}: run "{run}" does not exist{hint}')
         runs = [item for item in self.runs if item.number == run and scheme in (None, item.row, item.scheme)]
         if len(runs) == 1:
             return runs[0]
@@ -158,7 +158,7 @@ class Campaign:
             )
         cells = [item.cell for item in self.runs]
         of = f" of {scheme}" if scheme else ""
-        raise DataError(f"{self.path}: there is no run {run}{of}; there are {_some(cells)}")
+        raise DataError(f"{self.path}: run {run}{of} does not exist; there are {_some(cells)}")
 
     @property
     def verdicts(self) -> dict[str, str]:

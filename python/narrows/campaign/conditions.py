@@ -78,7 +78,7 @@ def choose(
             if not any(wanted in (row.scheme, row.label) for row in rows):
                 labels = [*known, *(row.label for row in rows)]
                 raise UsageError(
-                    f"there is no scheme {shorten(wanted)!r}"
+                    f"scheme {shorten(wanted)!r} does not exist"
                     f"{did_you_mean(wanted, labels) or '; there is ' + _some(known)}"
                 )
         kept = [row for row in kept if row.scheme in schemes or row.label in schemes]

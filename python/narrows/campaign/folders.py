@@ -11,7 +11,7 @@ from narrows.errors import DataError, NarrowsError, UsageError, reason
 def no_folder(path: Path) -> DataError:
     """The error for a path that is not the folder of a campaign."""
     if not path.is_file():
-        return DataError(f"{path}: there is no such folder")
+        return DataError(f"{path}: does not exist")
     hint = f"; 'narrows run {path} --dry-run' checks a scenario" if path.suffix in (".yaml", ".yml") else ""
     return DataError(f"{path}: is a file, and what is wanted is the folder of a campaign{hint}")
 

@@ -60,7 +60,7 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
         document = json.loads(content)
     except DataError as error:
         if not path.exists():
-            raise DataError(f"{path}: there is no such file, so this is not a folder of results") from None
+            raise DataError(f"{path}: does not exist, so this is not a folder of results") from None
         raise DataError(f"{path}: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: is damaged: it nests too deeply") from None

@@ -166,7 +166,7 @@ class Run:
             if str(row.flow) == str(flow):
                 return dict(row.metrics)
         known = ", ".join(str(row.flow) for row in self._rows)
-        raise DataError(f"{self.cell}: there is no flow {flow}; there are {known}")
+        raise DataError(f"{self.cell}: flow {flow} does not exist; there are {known}")
 
     # -- records ---------------------------------------------------------------------------------
 

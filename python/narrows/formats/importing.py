@@ -80,7 +80,7 @@ def files_of(given: list[Path], patterns: tuple[str, ...], tool: str) -> list[Pa
                 raise DataError(f"{path}: has no files called {' or '.join(patterns)}; name them one by one")
             paths += sorted(own)
         elif not path.exists():
-            raise DataError(f"{path}: there is no such file")
+            raise DataError(f"{path}: does not exist")
         else:
             paths.append(path)
     if not paths:

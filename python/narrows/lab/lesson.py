@@ -104,7 +104,7 @@ def read_answers(lab: Lab, folder: Path) -> Sheet:
     for key, mark, value in entries if isinstance(entries, Mapping) else ():
         if key not in known:
             hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
-            problems.append(Problem(str(mark), "", f'there is no question "{shorten(key)}"{hint}'))
+            problems.append(Problem(str(mark), "", f'question "{shorten(key)}" does not exist{hint}'))
         elif not isinstance(value, Scalar):
             problems.append(Problem(str(mark), key, "must be a single value"))
         elif not value.is_null:

@@ -62,7 +62,7 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
     for name, answer in content.answers.items():
         if name not in questions:
             hint = did_you_mean(name, questions) or ""
-            problems.add(tree.mark, f'there is no question "{shorten(name)}"{hint}')
+            problems.add(tree.mark, f'question "{shorten(name)}" does not exist{hint}')
         elif (answer.right is None) == (answer.origin is None):
             problems.add(tree.mark, f"{name}: write one of right and from")
         elif answer.origin is not None and answer.column not in lab.columns:

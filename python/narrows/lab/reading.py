@@ -406,7 +406,7 @@ class _Checked:
     def _check_known(self, name: str, known: Any, what: str, path: str) -> None:
         if name not in known:
             hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
-            self._wrong(path, f'there is no {what} "{shorten(name)}"{hint}')
+            self._wrong(path, f'{what} "{shorten(name)}" does not exist{hint}')
 
     def _lines(self, lines: Lines, path: str) -> None:
         for column in lines:
@@ -417,4 +417,4 @@ class _Checked:
 
     def _file(self, name: str, path: str) -> None:
         if not (self.folder / name).is_file():
-            self._wrong(path, f"there is no file {name} in {self.folder}")
+            self._wrong(path, f"file {name} does not exist in {self.folder}")

@@ -134,7 +134,7 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
                 or "; narrows show --json lists the metrics of a campaign"
             )
             raise DataError(
-                f'{lab.folder}: column {column.name}: there is no metric "{shorten(column.metric)}"{hint}'
+                f'{lab.folder}: column {column.name}: metric "{shorten(column.metric)}" does not exist{hint}'
             )
     wanted = only or list(lab.experiments)
     return {name: scenario_of(lab, lab.experiments[name], where, quick) for name in wanted}

@@ -42,7 +42,7 @@ def find(name: str) -> Path:
     hint = (
         did_you_mean(name, known) or "; narrows lab list has the families, and a folder is named by its path"
     )
-    raise DataError(f'there is no laboratory "{shorten(name)}"{hint}')
+    raise DataError(f'laboratory "{shorten(name)}" does not exist{hint}')
 
 
 def load(name: str) -> Lab:

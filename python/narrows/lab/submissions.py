@@ -78,7 +78,7 @@ class Submission:
 def submissions_in(folder: Path) -> list[Submission]:
     """All submissions in a folder by name; raises `DataError` if there are none, or two with one name."""
     if not folder.is_dir():
-        raise DataError(f"{folder}: there is no such folder")
+        raise DataError(f"{folder}: does not exist")
     result: dict[str, Submission] = {}
     for path in sorted(folder.iterdir()):
         ending = next((text for text in (_OBJECT, _ENTRY) if path.name.endswith(text)), None)

@@ -81,7 +81,7 @@ def _reword(problem: str, path: str) -> str:
     if unknown := _UNKNOWN.match(problem):
         known = re.findall(r"`(\w+)`", unknown[2] or "")
         keys = f"; keys are {', '.join(known)}" if known else ""
-        return f"{unknown[1]}: there is no such key{did_you_mean(unknown[1], known) or keys}"
+        return f"{unknown[1]}: this key does not exist{did_you_mean(unknown[1], known) or keys}"
     if invalid := _INVALID.match(problem):
         value = re.sub(r"^(?:string|integer|floating point|boolean) ", "", invalid[1]).strip("`")
         value = {"map": "a mapping", "sequence": "a list", "null": "empty"}.get(value, value)

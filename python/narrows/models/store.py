@@ -162,7 +162,7 @@ def find(text: str, base: Path) -> Path | None:
         return find_installed(text)
     if _is_checkpoint(path):
         return path
-    raise DataError(f'there is no file "{shorten(text)}" (looked for at {path})')
+    raise DataError(f'file "{shorten(text)}" does not exist (looked for at {path})')
 
 
 def is_at_hand(text: str, base: Path) -> bool:

@@ -137,7 +137,7 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
         text = read_text(file)
     except FileNotFoundError:
         if not path.is_dir():
-            raise DataError(f"{path}: there is no such folder") from None
+            raise DataError(f"{path}: does not exist") from None
         return {}, ""  # A test that was aborted leaves none.
     except NotADirectoryError:
         raise DataError(f"{path}: is not a folder; name the data folder with its logs") from None
@@ -242,5 +242,5 @@ def _add_raw(logs: Logs, flow: int, side: str, file: Path) -> None:
             " in a separate folder"
         )
     if not 0 < flow <= MOST_FLOWS:
-        raise DataError(f"{file}: there is no flow {flow}; flows are numbered from 1 to {MOST_FLOWS}")
+        raise DataError(f"{file}: flow {flow} does not exist; flows are numbered from 1 to {MOST_FLOWS}")
     pair[side] = file

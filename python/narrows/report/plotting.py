@@ -66,7 +66,9 @@ def kind_of(name: str) -> figures.FigureKind:
     if wanted not in by_word:
         hint = did_you_mean(wanted, by_word).replace("_", "-")
         listed = ", ".join(text.replace("_", "-") for text in known)
-        raise UnknownNameError(f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + listed}")
+        raise UnknownNameError(
+            f"figure {shorten(name)!r} does not exist{hint or '; choose one of ' + listed}"
+        )
     return by_word[wanted]
 
 

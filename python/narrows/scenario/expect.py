@@ -204,5 +204,5 @@ def _flow(written: Node | None, rows: list[SchemeRow], problems: Problems) -> in
             return flow.number
     labels = [flow.label for flow in flows if flow.label]
     hint = did_you_mean(word, labels) or f"; write all, or a number from 1 to {len(flows)}"
-    problems.add(written.mark, f'there is no flow "{shorten(word)}"{hint}')
+    problems.add(written.mark, f'flow "{shorten(word)}" does not exist{hint}')
     return ALL

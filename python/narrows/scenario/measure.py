@@ -77,7 +77,7 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
             problems.add(item.mark, f'"{shorten(name)}" is there twice')
         elif name not in bottlenecks:
             hint = did_you_mean(name, bottlenecks)
-            problems.add(item.mark, f'there is no bottleneck "{shorten(name)}"{hint}')
+            problems.add(item.mark, f'bottleneck "{shorten(name)}" does not exist{hint}')
         else:
             links.append(name)
     return links

@@ -162,4 +162,4 @@ def _bdp(link: Link, times: list[int]) -> tuple[Fraction | None, str]:
 
 def _unknown(what: str, name: str, known: list[str]) -> str:
     hint = did_you_mean(name, known) or f"; there are {any_of(known)}".replace(" or ", " and ")
-    return f'there is no {what} "{shorten(name)}"{hint}'
+    return f'{what} "{shorten(name)}" does not exist{hint}'

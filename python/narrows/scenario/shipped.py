@@ -48,7 +48,7 @@ def find(name: str) -> Path:
             return scenario.path
     hint = did_you_mean(name, [scenario.name for scenario in known])
     raise DataError(
-        f'there is no file and no shipped scenario "{name}"'
+        f'no file and no shipped scenario is named "{name}"'
         f"{hint or '; narrows scenarios lists the shipped ones'}"
     )
 

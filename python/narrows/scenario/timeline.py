@@ -101,7 +101,7 @@ class TimelineReader:
         for name, mark, value in mapping_of(event.value, example):
             if name not in self.now:
                 hint = did_you_mean(name, self.now) or f"; there are {', '.join(self.now) or 'none'}"
-                self.problems.add(mark, f'there is no element "{shorten(name)}"{hint}')
+                self.problems.add(mark, f'element "{shorten(name)}" does not exist{hint}')
                 continue
             before = len(self.problems.entries)
             element = self.now[name]
@@ -187,7 +187,7 @@ class TimelineReader:
         name = value.text if isinstance(value, Scalar) else ""
         if name not in network.cuts:
             hint = did_you_mean(name, network.cuts) or f"; there are {', '.join(network.cuts)}"
-            text = f'there is no link "{shorten(name)}"' if name else "must be a link, or two nodes [a, b]"
+            text = f'link "{shorten(name)}" does not exist' if name else "must be a link, or two nodes [a, b]"
             raise Wrong(value.mark, text + hint)
         return network.cuts[name]
 
@@ -234,7 +234,7 @@ class TimelineReader:
             hint = did_you_mean(word, labels)
             count = len(self.flows.items)
             there = f"; flows are 1 to {count}" + (f", {', '.join(labels)}" if labels else "")
-            raise Wrong(event.value.mark, f'there is no flow "{shorten(word)}"{hint or there}')
+            raise Wrong(event.value.mark, f'flow "{shorten(word)}" does not exist{hint or there}')
         for flow in chosen:
             if key in flow.says:
                 text = f"the {key} of flow {word} is given already; a flow starts and stops once"

@@ -164,9 +164,7 @@ def read_file(path: Path) -> tuple[str, Mapping]:
         data = read_whole(path, "scenario", MOST_BYTES)
     except DataError as error:
         if not path.exists():
-            raise DataError(
-                f"{path}: there is no such file; narrows scenarios lists the shipped ones"
-            ) from None
+            raise DataError(f"{path}: does not exist; narrows scenarios lists the shipped ones") from None
         raise DataError(f"{path}: {error}") from None
     try:
         text = data.decode("utf-8-sig")

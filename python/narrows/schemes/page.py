@@ -44,7 +44,7 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
     if entry is None:
         names = [*known.schemes, *known.bpf, *machine.kernel_schemes]
         hint = did_you_mean(name, names) or "; narrows schemes lists them"
-        raise DataError(f'there is no scheme "{name}"{hint}')
+        raise DataError(f'scheme "{name}" does not exist{hint}')
     text = header.read(entry.page)
     return Page(
         describe(entry, kind, machine),

@@ -24,7 +24,7 @@ def program_page(name: str, machine: Machine) -> Page:
         paths = {item.name: item.path for item in store.list_programs()}
         if called not in paths:
             hint = did_you_mean(name, store.schemes()) or "; narrows schemes lists them"
-            raise DataError(f'there is no scheme "{shorten(name)}"{hint}')
+            raise DataError(f'scheme "{shorten(name)}" does not exist{hint}')
         program = store.load(paths[called])
         if variant not in program.variants:
             hint = did_you_mean(variant, program.variants) or f"; there are {', '.join(program.variants)}"

@@ -33,7 +33,7 @@ def shift_of_pairs(differences: Floats) -> Any:
 
 
 def interval_of_pairs(differences: Floats) -> tuple[Any, Any]:
-    """The 95 % interval of `shift_of_pairs`, whatever the distribution: lower and upper ends of shape `(...)`.
+    """The 95 % interval of `shift_of_pairs`, for any distribution: lower and upper ends of shape `(...)`.
 
     Needs at least 6 differences: with fewer, not even the smallest and largest enclose the true one in 95 %
     of cases.

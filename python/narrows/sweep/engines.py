@@ -109,7 +109,7 @@ def engine(on: str | None) -> Engine:
         return Engine(on, int(text), lambda: processes(int(text)), (BrokenProcessPool,))
     if on.startswith(DASK):
         return _dask(on.removeprefix(DASK))
-    raise UsageError(f"--on {on}: there is no such engine; write {_FORMS}")
+    raise UsageError(f"--on {on}: this engine does not exist; write {_FORMS}")
 
 
 def processes(count: int) -> Executor:

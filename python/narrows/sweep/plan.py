@@ -212,7 +212,7 @@ def _design(mapping: Mapping, parameters: list[Parameter]) -> str:
     text = in_words(node) if node is not None else designs.GRID
     if node is not None and text not in designs.DESIGNS:
         hint = did_you_mean(text, designs.DESIGNS) or f"; there are {any_of(designs.DESIGNS)}"
-        raise Wrong(node.mark, f'there is no design "{shorten(text)}"{hint}')
+        raise Wrong(node.mark, f'design "{shorten(text)}" does not exist{hint}')
     if node is not None and text == designs.LIST:
         counts = {
             parameter.name: len(parameter.shares)
@@ -294,7 +294,9 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     metric = in_words(keys.metric)
     known = [metric.name for metric in list_metrics()]
     if metric not in known:
-        raise Wrong(keys.metric.mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}')
+        raise Wrong(
+            keys.metric.mark, f'metric "{shorten(metric)}" does not exist{did_you_mean(metric, known)}'
+        )
     share = quantity_of(in_words(keys.within))
     if share is None or share.kind not in ("ratio", "number") or not 0 < share.value < 1:
         raise Wrong(keys.within.mark, "must be a share of the median such as 5 %")

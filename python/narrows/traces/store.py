@@ -46,7 +46,7 @@ def find(name: str, base: Path) -> Path:
     if path.is_dir():
         raise DataError(f'the trace "{shorten(name)}" is a folder; name a file')
     if not _NAME.fullmatch(name):
-        raise DataError(f'there is no file "{shorten(name)}" (looked for at {path})')
+        raise DataError(f'file "{shorten(name)}" does not exist (looked for at {path})')
     folders = (list_traces(user_folder()), list_traces(find_shipped_folder()))
     for files in folders:
         same = [file for file in files if name in (file.name, file.stem)]
@@ -58,7 +58,7 @@ def find(name: str, base: Path) -> Path:
             return (exact or same)[0]
     known = [file.name for files in folders for file in files]
     hint = did_you_mean(name, known) or "; narrows trace list shows the imported and shipped ones"
-    raise DataError(f'there is no file, no imported and no shipped trace "{name}"{hint}')
+    raise DataError(f'no file, no imported and no shipped trace is named "{name}"{hint}')
 
 
 def import_target(source: Path, name: str | None) -> Path:

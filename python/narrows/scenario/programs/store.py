@@ -41,13 +41,13 @@ def find(name: str, base: Path) -> Path:
     if "/" in name or name.endswith(SUFFIXES):
         path = resolve_path(name, base)
         if not path.is_file():
-            raise DataError(f'there is no manifest "{shorten(name)}" (looked for at {path})')
+            raise DataError(f'manifest "{shorten(name)}" does not exist (looked for at {path})')
         return path
     known = {program.name: program.path for program in list_programs()}
     if name in known:
         return known[name]
     hint = did_you_mean(name, known) or f"; there are {', '.join(known)}" if known else ""
-    text = f'there is no program "{shorten(name)}"{hint}'
+    text = f'program "{shorten(name)}" does not exist{hint}'
     raise DataError(f"{text}; narrows programs lists them, and a file is named with its ending")
 
 

@@ -49,7 +49,7 @@ def find(scheme: str, base: Path) -> Path:
     text = scheme.removeprefix(PANTHEON)
     path = resolve_path(text, base) if text else base
     if not path.is_file():
-        raise DataError(f'there is no wrapper "{shorten(text)}" (looked for at {path})')
+        raise DataError(f'wrapper "{shorten(text)}" does not exist (looked for at {path})')
     return path.absolute()
 
 
