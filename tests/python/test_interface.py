@@ -26,7 +26,7 @@ def test_a_comparison_prints_like_the_command(tmp_path: Path) -> None:
     assert "reno" in str(found) and "-10" in str(found)
     assert found.markdown().startswith("### ")
     assert narrows.compare(narrows.load(after), flow="all").broken == []
-    with pytest.raises(narrows.NarrowsError, match="metric .* does not exist"):
+    with pytest.raises(narrows.NarrowsError, match=r"metric .* does not exist"):
         narrows.compare(before, after, metrics=["througput"])
 
 

@@ -7,9 +7,8 @@ import shutil
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from narrows.console import table
+from narrows.console import Listing
 from narrows.errors import DataError
 from narrows.schemes.status import FILE, MARKS
 from validation.campaign import slug
@@ -61,9 +60,9 @@ def _source_tree() -> Path:
     return root
 
 
-def _others(outcome: Outcome) -> Table:
+def _others(outcome: Outcome) -> Listing:
     """The comparisons with external programs."""
-    made = table("scheme", "program of others", "paths", "throughput", "p95 queueing delay")
+    made = Listing("scheme", "program of others", "paths", "throughput", "p95 queueing delay")
     for one in outcome.others:
         throughput, delay = (f"{share * 100:.1f} %" for share in (one.throughput, one.delay))
         made.add_row(one.scheme, one.reference, str(len(one.rows)), throughput, delay)
@@ -72,7 +71,7 @@ def _others(outcome: Outcome) -> Table:
 
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
     """Prints the verdicts, and the files with the details."""
-    made = table("scheme", "status", "checks", "why", whole=("scheme", "status", "checks"))
+    made = Listing("scheme", "status", "checks", "why", whole=("scheme", "status", "checks"))
     for name, entry in outcome.entries.items():
         good = sum(one["outcome"] == HOLDS for one in entry["checks"])
         status = entry["status"]

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from narrows import __version__
-from narrows.console import table
+from narrows.console import Listing
 from narrows.text import markdown_table
 from validation.tunnel.compare import (
     LEVEL_OF_TEST,
@@ -119,7 +119,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
     """Prints the table, the tunnel's own account, possible explanations of differences, and the files with
     the details."""
-    made = table(*_TITLES, whole=_TITLES)
+    made = Listing(*_TITLES, whole=_TITLES)
     for row in outcome.rows:
         made.add_row(*_cells(row))
     console.print(made)

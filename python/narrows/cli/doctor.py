@@ -102,7 +102,7 @@ def _measure(agent: Location | None, facts: MachineFacts, *, quiet: bool) -> Cap
 
 def _print_measured(measured: Capacity) -> None:
     from narrows.capacity import STOLEN
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing, stdout_console
 
     console = stdout_console()
     console.print()
@@ -110,7 +110,9 @@ def _print_measured(measured: Capacity) -> None:
     console.print(f"simulator: {simulator / 1e6:.2f} million packets per second on one processor")
     if runs := measured.runs:
         late = [f"late {word}" for word in ("p50", "p99", "p99.9")]
-        shown = table("rate", "delivered", "packets/s", *late, "verdict", right=["rate", "delivered", *late])
+        shown = Listing(
+            "rate", "delivered", "packets/s", *late, "verdict", right=["rate", "delivered", *late]
+        )
         for run in sorted(runs, key=lambda run: run.rate_bps):
             shown.add_row(
                 f"{run.rate_bps / 1e6:g} Mbit/s",

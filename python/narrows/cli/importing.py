@@ -180,14 +180,13 @@ def _print(done: Imported) -> None:
     """Prints Pantheon's table and ours."""
     from narrows.analysis.tables import print_cells, print_summary
     from narrows.campaign.json_files import read_run
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing, stdout_console
     from narrows.pantheon.summary import summarise
 
     console = stdout_console()
     console.print("Pantheon's numbers (means of what it prints for each run):")
-    made = table("scheme", whole=("scheme",))
-    for title in ("flow", "runs", "throughput\n[Mbit/s]", "95th-%ile delay\n[ms]", "loss\n[%]"):
-        made.add_column(title, justify="right", vertical="bottom")
+    numbers = ("flow", "runs", "throughput\n[Mbit/s]", "95th-%ile delay\n[ms]", "loss\n[%]")
+    made = Listing("scheme", *numbers, whole=("scheme",), right=numbers)
     folder = done.folder
     for scheme in dict.fromkeys(entry.scheme for entry in folder.cells):
         records = [

@@ -33,7 +33,7 @@ def list_families(
 ) -> None:
     """List the families: the shipped ones, and yours in ~/.config/narrows/labs."""
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing
     from narrows.documents.data import to_data
     from narrows.documents.listing import LESSON
     from narrows.documents.listing import ListedLaboratory as Listed
@@ -66,11 +66,11 @@ def list_families(
     if as_json:
         print_json({"format": "narrows/labs/1", "labs": to_data(entries)})
         return
-    shown = table("name", "kind", "question", whole=("name", "kind"))
+    shown = Listing("name", "kind", "question", whole=("name", "kind"))
     for entry in entries:
         kind = " ".join(str(word) for word in (entry.kind, entry.number) if word is not None)
-        shown.add_row(entry.name, kind, entry.problem or entry.question)
-    stdout_console().print(shown)
+        shown.add_row(entry.name, kind, entry.problem or entry.question or "")
+    shown.print()
 
 
 @subcommand(lab, example="narrows lab show geni")

@@ -192,7 +192,7 @@ def _print_power(
 ) -> None:
     """Prints the power of each model; `models` are compared with the first of all."""
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing
     from narrows.learn import score as scores
     from narrows.progress import progress
 
@@ -222,10 +222,10 @@ def _print_power(
             }
         )
         return
-    made = table("path", *measured, whole=("path",), right=tuple(measured))
+    made = Listing("path", *measured, whole=("path",), right=tuple(measured))
     for index, trial in enumerate(trials):
         made.add_row(trial.path.words, *(f"{rows[index].power:.4f}" for rows in measured.values()))
-    stdout_console().print(made)
+    made.print()
     print("power: Mbit/s by ms of the 95th percentile of the one-way delay, one flow, 30 s")
     if len(measured) > 1:
         for it in comparisons:
@@ -237,7 +237,7 @@ def _print_objective(contents: Mapping[str, bytes], threads: int, as_json: bool)
     from statistics import fmean
 
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing
     from narrows.learn import score as scores
     from narrows.progress import progress
 
@@ -259,11 +259,11 @@ def _print_objective(contents: Mapping[str, bytes], threads: int, as_json: bool)
             }
         )
         return
-    made = table("link", *measured, whole=("link",), right=tuple(measured))
+    made = Listing("link", *measured, whole=("link",), right=tuple(measured))
     for index, rate in enumerate(rates):
         cells = (f"{links[index].score_log2:+.3f}" for links in measured.values())
         made.add_row(f"{rate * 10:.3g} Mbit/s", *cells)
-    stdout_console().print(made)
+    made.print()
     print("log2 of the share of the link, less log2 of the mean round trip by the minimum one")
     for name, mean in means.items():
         print(f"{name}: mean {mean:+.3f}")

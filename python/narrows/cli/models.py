@@ -79,7 +79,7 @@ def list_(as_json: Json = False) -> None:
     They are yours, or come with Narrows; of two with the same name yours is used.
     """
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing
     from narrows.models.store import list_models, user_folder
 
     result = list_models()
@@ -91,12 +91,12 @@ def list_(as_json: Json = False) -> None:
     if not result:
         return
     titles = ("model", "for", "size", "what", "origin", "sha256")
-    made = table(*titles, whole=("model", "for"), right=("size",))
+    made = Listing(*titles, whole=("model", "for"), right=("size",))
     for item in result:
         kind = item.summary.kind if item.summary else "-"
         size = f"{item.size / 1000:.1f} kB"
         made.add_row(item.name, kind, size, in_words(item), origin_in_words(item), item.sha256[:12] or "-")
-    stdout_console().print(made)
+    made.print()
 
 
 @subcommand(models, example="narrows models show indigo-1-32")

@@ -35,7 +35,7 @@ def _list_or_continue(
         print(markdown(), end="")
         return
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing, stdout_console
     from narrows.documents.data import to_data
     from narrows.scenario.programs.store import user_folder
 
@@ -46,7 +46,7 @@ def _list_or_continue(
     if not entries:
         print(f"there are no programs; put a manifest into {user_folder()}")
         return
-    made = table("program", "variants", "from", "what it is", whole=("program", "from"))
+    made = Listing("program", "variants", "from", "what it is", whole=("program", "from"))
     for entry in entries:
         made.add_row(entry.name, ", ".join(entry.variants), entry.origin, entry.what)
     console = stdout_console()

@@ -138,8 +138,7 @@ def _print_csv(table: pyarrow.Table) -> None:
 
 
 def _print_table(table: pyarrow.Table) -> None:
-    from narrows.console import say, stdout_console
-    from narrows.console import table as text_table
+    from narrows.console import Listing, say, stdout_console
 
     console = stdout_console()
     shown = table.slice(0, _MOST_ROWS)
@@ -147,7 +146,7 @@ def _print_table(table: pyarrow.Table) -> None:
     columns = [[_show(value) for value in column.to_pylist()] for column in shown.columns]
     kept, left = _fitting(names, columns, console.width)
     right = [names[at] for at in kept if _is_number(shown.column(at).type)]
-    made = text_table(*(names[at] for at in kept), whole=names, right=right)
+    made = Listing(*(names[at] for at in kept), whole=names, right=right)
     for number in range(shown.num_rows):
         made.add_row(*(columns[at][number] for at in kept))
     console.print(made)

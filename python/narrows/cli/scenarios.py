@@ -26,7 +26,7 @@ def scenarios(
     A printed scenario can be the start of your own.
     """
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing
     from narrows.scenario.shipped import find, list_scenarios
     from narrows.scenario.yaml_tree import Scalar, read_file
 
@@ -47,10 +47,10 @@ def scenarios(
     if as_json:
         print_json({"format": "narrows/scenarios/1", "scenarios": entries})
         return
-    listed = table("scenario", "family", "where", "question", whole=("scenario",))
+    listed = Listing("scenario", "family", "where", "question", whole=("scenario",))
     for item in entries:
         listed.add_row(item["name"], item["family"], item.get("where", ""), item.get("question", ""))
-    stdout_console().print(listed)
+    listed.print()
 
 
 @command(example="narrows init experiment.yaml --rate '12 Mbit/s' --delay '20 ms' --schemes cubic,bbr1")

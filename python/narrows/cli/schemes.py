@@ -54,7 +54,7 @@ def schemes(
     a name, prints its page, with its parameters and the checks behind its status.
     """
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing, stdout_console
     from narrows.errors import UsageError
     from narrows.schemes.listing import KINDS, list_schemes
     from narrows.schemes.status import MARKS
@@ -88,8 +88,7 @@ def schemes(
             }
         )
         return
-    console = stdout_console()
-    listed = table("scheme", "runs on", "status", "what it is", "source", whole=("scheme", "status"))
+    listed = Listing("scheme", "runs on", "status", "what it is", "source", whole=("scheme", "status"))
     for scheme_info in scheme_infos:
         shown = f"{MARKS[scheme_info.status]} {scheme_info.status}"
         listed.add_row(
@@ -99,14 +98,11 @@ def schemes(
             scheme_info.summary,
             scheme_info.source,
         )
-    console.print(listed)
+    listed.print()
     for item in scheme_infos:
         if item.models:
-            console.print(f"{item.name}: installed models: {', '.join(item.models)}", soft_wrap=True)
-    _print_missing(
-        console,
-        [(scheme_info.name, scheme_info.missing) for scheme_info in scheme_infos if scheme_info.missing],
-    )
+            print(f"{item.name}: installed models: {', '.join(item.models)}")
+    _print_missing([(info.name, info.missing) for info in scheme_infos if info.missing])
 
 
 def _check_choice(option: str, value: str | None, choices: tuple[str, ...]) -> None:
@@ -116,20 +112,20 @@ def _check_choice(option: str, value: str | None, choices: tuple[str, ...]) -> N
         raise UsageError(f"{option} {value} is not known; choose one of {', '.join(choices)}")
 
 
-def _print_missing(console: Console, missing: list[tuple[str, str]]) -> None:
+def _print_missing(missing: list[tuple[str, str]]) -> None:
     """Prints why schemes do not run here; those with the same reason share a line."""
     reasons: dict[str, list[str]] = {}
     for name, reason in missing:
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
-        console.print(f"{', '.join(names)}: {reason}", soft_wrap=True)
+        print(f"{', '.join(names)}: {reason}")
 
 
 def _print_page(console: Console, page: Page) -> None:
     from rich.markdown import Markdown
     from rich.text import Text
 
-    from narrows.console import table
+    from narrows.console import Listing
 
     info = page.info
     console.print(Text(f"{info.name}  {page.header.first or info.summary}", style="bold"))
@@ -167,10 +163,10 @@ def _print_page(console: Console, page: Page) -> None:
     console.print()
     if page.params:
         titles = ("parameter", "unit", "default", "allowed", "meaning", "source")
-        params = table(*titles, whole=("parameter", "default"))
+        params = Listing(*titles, whole=("parameter", "default"))
         for row in page.params:
             cells = (row.name, row.unit, row.default, row.allowed, row.doc, row.source)
-            params.add_row(*map(Text, cells))
+            params.add_row(*cells)
         console.print(params)
     else:
         console.print("no parameters")
@@ -179,9 +175,8 @@ def _print_page(console: Console, page: Page) -> None:
 
 
 def _print_status(console: Console, status: Status) -> None:
-    from rich.text import Text
 
-    from narrows.console import table
+    from narrows.console import Listing
 
     when = f" ({status.date}, Narrows {status.version})" if status.date else ""
     why = f": {status.reason}" if status.reason else ""
@@ -189,9 +184,9 @@ def _print_status(console: Console, status: Status) -> None:
     if not status.checks:
         return
     titles = ("check", "expected", "found", "tolerance", "outcome")
-    checks = table(*titles, right=titles[1:4])
+    checks = Listing(*titles, right=titles[1:4])
     for check in status.checks:
-        checks.add_row(*map(Text, _check_cells(check)))
+        checks.add_row(*_check_cells(check))
     console.print(checks)
 
 

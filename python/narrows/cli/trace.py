@@ -198,7 +198,7 @@ def list_(as_json: Json = False) -> None:
     from msgspec.structs import replace
 
     from narrows.cli.common import print_json
-    from narrows.console import stdout_console, table
+    from narrows.console import Listing
     from narrows.documents.data import to_data
     from narrows.documents.traces import FORMAT, ListedTrace
     from narrows.errors import DataError
@@ -220,10 +220,10 @@ def list_(as_json: Json = False) -> None:
         return
     from narrows.report.units import span
 
-    made = table("trace", "from", "format", "length", "mean", whole=("trace",))
+    made = Listing("trace", "from", "format", "length", "mean", whole=("trace",))
     for row in rows:
         if row.problem:
             made.add_row(row.name, row.origin, row.problem)
         else:
             made.add_row(row.name, row.origin, row.format or "", span(row.length_ns), row.mean)
-    stdout_console().print(made)
+    made.print()

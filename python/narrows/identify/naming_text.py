@@ -61,13 +61,13 @@ def row(item: Evidence) -> list[str]:
 
 def print_naming(console: Console, naming: Naming) -> None:
     """Prints the sentence and the evidence."""
-    from narrows.console import table
+    from narrows.console import Listing
 
     console.print(sentence(naming), soft_wrap=False)
     for title, items in (("decided by", naming.decisive), ("contradicted by", naming.contrary)):
         if items:
             console.print()
-            shown = table(title, "probe", "here", naming.nearest, "other", whole=[])
+            shown = Listing(title, "probe", "here", naming.nearest, "other", whole=[])
             for item in items:
                 shown.add_row(*row(item))
             console.print(shown)

@@ -54,7 +54,7 @@ def _number(line: Line, value: float) -> str:
 
 def print_card(console: Console, card: Card) -> None:
     """Prints a card: measured lines by probe, then what could not be measured and why."""
-    from narrows.console import table
+    from narrows.console import Listing
 
     console.print(
         f"{card.what} ({card.where})" if card.what == card.scheme else f"{card.what}: {card.scheme}"
@@ -67,7 +67,7 @@ def print_card(console: Console, card: Card) -> None:
         if not measured:
             console.print(f"{probe}: {lines[0].why}", soft_wrap=False)
             continue
-        shown = table(
+        shown = Listing(
             f"{probe}, {plural(runs, 'run')}",
             "value",
             "95 % interval",
@@ -124,12 +124,12 @@ def method(differences: Differences) -> str:
 
 def print_differences(console: Console, differences: Differences) -> None:
     """Prints the lines that differ."""
-    from narrows.console import table
+    from narrows.console import Listing
 
     console.print(headline(differences), soft_wrap=False)
     if differences.lines:
         console.print()
-        shown = table("", "probe", "base", "other", whole=["base", "other"])
+        shown = Listing("", "probe", "base", "other", whole=["base", "other"])
         for line in differences.lines:
             probe = line.probe.removeprefix("probe-")
             shown.add_row(title_of(line.base), probe, both_of(line.base), both_of(line.other))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from narrows.errors import DataError, Problem, ScenarioError
 from narrows.files import read_whole
@@ -42,8 +43,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,40}$")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?$")
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """The origin of a value: a line of a file or an option of the command line, and its address in the tree,
     in the notation of `--set`.
     """
@@ -67,8 +67,7 @@ class Mark:
         return f"{self.source}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A single value, as text."""
 
     mark: Mark
@@ -102,12 +101,11 @@ class Scalar:
         return float(self.text) if not self.quoted and _NUMBER.match(self.text) else None
 
 
-@dataclass(frozen=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """A list of values."""
 
     mark: Mark
-    items: list[Node] = field(default_factory=list)
+    items: list[Node] = []
 
     def copy(self, path: str) -> Sequence:
         """A copy at another address that can be changed independently."""
@@ -115,13 +113,12 @@ class Sequence:
         return Sequence(mark, [item.copy(mark.below(index)) for index, item in enumerate(self.items)])
 
 
-@dataclass(frozen=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     """Keys with values, in the order in which they were written."""
 
     mark: Mark
-    entries: dict[str, Node] = field(default_factory=dict)
-    key_marks: dict[str, Mark] = field(default_factory=dict)
+    entries: dict[str, Node] = {}
+    key_marks: dict[str, Mark] = {}
 
     def copy(self, path: str) -> Mapping:
         """A copy at another address that can be changed independently."""
