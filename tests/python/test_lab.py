@@ -156,7 +156,7 @@ def test_a_broken_limit_is_reported_and_exits_with_5(tmp_path: Path) -> None:
         (
             "{buffer: 1}}",
             "{bufer: 1}}",
-            'there is no column of the published table "bufer"; did you mean "buffer"?',
+            'column of the published table "bufer" does not exist; did you mean "buffer"?',
         ),
         ("NewReno @ large", "NewReno @ big", 'case "big" does not exist'),
         ("statistic: mean_relative_error", "statistic: mean", "is not mean_absolute_error"),

@@ -340,7 +340,7 @@ BAD = [
     ("path: {forward: [{toy_moves: [[2 s]]}]}\n", "toy_moves.0: must be a time and a value"),
     ("path: {forward: [{toy_moves: [[2 s, 3 Mbit/s]]}]}\n", "toy_moves.0.1: 3 Mbit/s is not a time"),
     ("path: {forward: [{toy_reorder: 1 %}]}\n", "toy_reorder also needs delay: a time such as 20 ms"),
-    ("path: {forward: [{rate: {toy_trace: nowhere}}]}\n", 'no imported and no shipped trace "nowhere"'),
+    ("path: {forward: [{rate: {toy_trace: nowhere}}]}\n", 'no shipped trace is named "nowhere"'),
     ("path: {forward: [{rate: {toy_trace: [a]}}]}\n", "must be the name of a file"),
 ]
 

@@ -50,7 +50,7 @@ def test_the_suffix_may_be_left_out_unless_that_is_unclear(home: Path, tmp_path:
     assert traces.find("mine.csv", tmp_path) == home / "mine.csv"
     with pytest.raises(DataError, match=r"could be mine\.csv and mine\.trace; write the whole name"):
         traces.find("mine", tmp_path)
-    with pytest.raises(DataError, match=r'no shipped trace "notes\.md"'):
+    with pytest.raises(DataError, match=r'no shipped trace is named "notes\.md"'):
         traces.find("notes.md", tmp_path)
 
 
