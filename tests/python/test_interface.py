@@ -35,5 +35,5 @@ def test_a_figure_is_matplotlibs(tmp_path: Path) -> None:
     figure = narrows.plot(folder, "summary", width_mm=88)
     assert figure.get_figwidth() == pytest.approx(88 / 25.4)
     assert len(figure.axes) >= 1
-    with pytest.raises(narrows.NarrowsError, match="no figure"):
+    with pytest.raises(narrows.NarrowsError, match=r"figure .* does not exist"):
         narrows.plot([folder], "summery")

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from campaign_kit import narrows
 from compare_kit import campaign, ten
 from narrows import latex
+from narrows.blocks.latex import MOST_ROWS, write_latex, write_standalone
+from narrows.blocks.model import Cell, Column, Note, Table
 from narrows.errors import UsageError
 from narrows.paper.forms import FORMS, form_of, warning
-from narrows.paper.latex_form import MOST_ROWS, write_latex, write_standalone
-from narrows.paper.table import Cell, Column, Table
 
 ASCII = "".join(map(chr, range(33, 127)))
 LETTERS = "äöüßéèçñåÅøŁşğ µ × ± ≤ ≥ α Ω → – — … ° ²"
@@ -35,12 +35,12 @@ def made(folder: Path) -> Path:
 
 def hostile(text: str) -> Table:
     """A table with this text in every place that users fill."""
-    columns = (Column.from_head(text), Column(head="thr", unit="Mbit/s", fields=("thr",)))
+    columns = (Column(text, "left"), Column("thr", unit="Mbit/s"))
     rows = (
-        (Cell.from_text(text), Cell(text="-5.0", spread="[-6.0, -4.0]", mark="*", data=(-5.0,))),
-        (Cell.from_text("[x]"), Cell(text="1", data=(1.0,), strong=True)),
+        (text, Cell("-5.0", small="[-6.0, -4.0]", marks=("*",), data=(-5.0,))),
+        ("[x]", Cell("1", data=(1.0,), kind="total")),
     )
-    return Table(columns=columns, rows=rows, notes=(text, "1 run."), sources=(text,))
+    return Table.new(columns, rows, [Note("", text), Note("", "1 run.")], sources=(text,))
 
 
 def typeset(text: str, folder: Path) -> str:
@@ -171,8 +171,8 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 def test_a_table_longer_than_a_page_is_announced() -> None:
-    row = (Cell.from_text("x"),)
-    table = Table(columns=(Column.from_head("x"),), rows=(row,) * (MOST_ROWS + 1), notes=(), sources=())
+    row = ("x",)
+    table = Table.new([Column("x", "left")], [row] * (MOST_ROWS + 1))
     assert warning(table, "latex").startswith(f"the table has {MOST_ROWS + 1} rows")
     assert warning(table, "csv") == ""
 

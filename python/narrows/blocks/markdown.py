@@ -102,9 +102,8 @@ def _title(column: Column) -> str:
 def _cell(cell: Cell) -> str:
     text = _emphasise(cell.text, cell.kind) if cell.text else ""
     if cell.small:
-        text += (
-            f" {plain(cell.small)}" if cell.small.startswith("[") or not text else f" ({plain(cell.small)})"
-        )
+        enclosed = cell.small.startswith(("[", "(")) or not text
+        text += f" {plain(cell.small)}" if enclosed else f" ({plain(cell.small)})"
     if cell.marks:
         text += f" ({', '.join(cell.marks)})"
     return f"{text} {cell.status_mark}" if cell.status_mark else text

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from narrows.documents.data import Part
+from narrows.documents.data import Number, Part
 
 
 class Link(Part, frozen=True):
@@ -44,6 +44,8 @@ class Column(Part, frozen=True):
     names: bool = False
     #: The style of the column on pages, such as `whole` (never wrapped).
     style: str = ""
+    #: The heads of its columns in plain data; without any, its own head.
+    fields: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -74,6 +76,8 @@ class Cell(Part, frozen=True):
     to: str = ""
     #: A drawing in place of the text, as trusted SVG; pages alone show it.
     picture: str = ""
+    #: Its plain data, one for each field of its column; without any, its text.
+    data: tuple[Number | str | None, ...] = ()
 
 
 class Table(Part, frozen=True, tag_field="block", tag="table"):
@@ -85,6 +89,8 @@ class Table(Part, frozen=True, tag_field="block", tag="table"):
     #: Its name for those who can't see it, and its style on pages.
     label: str = ""
     style: str = ""
+    #: The campaigns that it rests on, in words.
+    sources: tuple[str, ...] = ()
 
     @classmethod
     def new(
@@ -94,6 +100,7 @@ class Table(Part, frozen=True, tag_field="block", tag="table"):
         notes: Iterable[Note] = (),
         label: str = "",
         style: str = "",
+        sources: Iterable[str] = (),
     ) -> Table:
         """A table of cells, or of texts as cells. Raises `ValueError` for a row that is too long, or too
         short without cells that span it."""
@@ -106,7 +113,7 @@ class Table(Part, frozen=True, tag_field="block", tag="table"):
             if len(cells) + (spanned and len(heads) - len(cells)) != len(heads):
                 raise ValueError(f"{len(cells)} cells for {len(heads)} columns")
             spanned = max(spanned, *(cell.span for cell in cells), 1) - 1 if cells else 0
-        return cls(heads, made, tuple(notes), label, style)
+        return cls(heads, made, tuple(notes), label, style, tuple(sources))
 
     def pad_rows(self) -> list[tuple[Cell, ...]]:
         """The rows with an empty cell where a cell of an earlier row spans them."""

@@ -105,7 +105,7 @@ def fit_table(table: Table, most: int) -> tuple[list[Text], list[str]]:
 def _show_cell(cell: Cell) -> Text:
     text = cell.text
     if cell.small:
-        text += f" {cell.small}" if cell.small.startswith("[") or not text else f" ({cell.small})"
+        text += f" {cell.small}" if cell.small.startswith(("[", "(")) or not text else f" ({cell.small})"
     if cell.marks:
         text += f" ({', '.join(cell.marks)})"
     if cell.status_mark:

@@ -13,10 +13,10 @@ from narrows.cli.parameters import option
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from narrows.blocks.model import Table
     from narrows.campaign.store import CampaignFolder
     from narrows.documents.results import Results
     from narrows.hosts.remote_host import RemoteOptions
-    from narrows.paper.table import Table
 
 
 class Parts(StrEnum):

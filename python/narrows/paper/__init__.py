@@ -1,5 +1,5 @@
 """Tables for papers.
 
-`table` defines them, `summary` makes them of campaigns, `differences` of comparisons, `forms` lists the forms
-in which they are written.
+`summary` composes them from campaigns, `differences` from comparisons; `forms` lists the forms in which they
+are written.
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from narrows.analysis.metrics import head_of, unit_of
+from narrows.blocks.model import Cell, Column, Note, Table
 from narrows.comparison import rows as row_names
 from narrows.comparison import words
 from narrows.documents.comparison import ComparedMetric, Comparison, Rank
 from narrows.documents.results import Metric, Statistics
-from narrows.paper.table import Cell, Column, Datum, Table
 
 
 def comparison_table(document: Comparison) -> Table:
@@ -16,10 +16,10 @@ def comparison_table(document: Comparison) -> Table:
     shared = row_names.common_values(document)
     notes = [*notes, _outcomes(document), *([shared] if shared else []), *words.method(document)]
     sources = [f"{side.folder}: campaign {side.hash}, {words.side_line(side)}" for side in document.sides]
-    return Table(columns=tuple(columns), rows=tuple(rows), notes=tuple(notes), sources=tuple(sources))
+    return Table.new(columns, rows, [Note("", note) for note in notes], sources=sources)
 
 
-_Parts = tuple[list[Column], list[tuple[Cell, ...]], list[str]]
+_Parts = tuple[list[Column], list[tuple[str | Cell, ...]], list[str]]
 
 
 def _differences(document: Comparison) -> _Parts:
@@ -27,22 +27,22 @@ def _differences(document: Comparison) -> _Parts:
     heads = [row_names.base_heading(document), *names, "metric", "unit"]
     fields = ("estimate", "low", "high", "kind")
     difference = Column(
-        head="difference", fields=(*(f"difference, {field}" for field in fields), "difference, unit")
+        "difference", fields=(*(f"difference, {field}" for field in fields), "difference, unit")
     )
     columns = [
-        *map(Column.from_head, heads),
-        Column(head="base", fields=("base",)),
-        Column(head="other", fields=("other",)),
+        *(Column(head, "left") for head in heads),
+        Column("base"),
+        Column("other"),
         difference,
-        Column(head="shown", align="left", fields=("shown", "p")),
+        Column("shown", "left", fields=("shown", "p")),
     ]
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for row in document.rows:
         for metric in document.metrics:
             finding = row.metrics[metric.name]
             texts = [row_names.brief_name(row, document), *row_names.values_of(row, names)]
             texts += [" ".join(head_of(metric).split()), unit_of(metric)]
-            rows.append((*map(Cell.from_text, texts), *_finding(finding, metric)))
+            rows.append((*texts, *_finding(finding, metric)))
     notes = ["Differences are those of the other from the base."]
     return columns, rows, notes
 
@@ -52,18 +52,18 @@ def _finding(finding: ComparedMetric, metric: Metric) -> list[Cell]:
     relative = finding.told_as == "relative"
     scale = 100.0 if relative else metric.show_scale
     unit = "%" if relative else "pp" if unit_of(metric) == "%" else unit_of(metric)
-    data: tuple[Datum, ...] = (None, None, None, None, None)
+    data: tuple[float | str | None, ...] = (None, None, None, None, None)
     if estimate is not None:
         ends = (estimate.estimate, estimate.low, estimate.high)
         data = (*(float(end * scale) for end in ends), estimate.kind, unit)
     spread = words.interval(finding, metric)
     return [
         *(
-            Cell(text=words.value(side, metric), data=(_median(side, metric),))
+            Cell(words.value(side, metric), data=(_median(side, metric),))
             for side in (finding.base, finding.other)
         ),
-        Cell(text=words.difference(finding, metric), spread=spread, data=data),
-        Cell(text=words.verdict(finding), data=(words.verdict(finding), finding.p)),
+        Cell(words.difference(finding, metric), small=spread, data=data),
+        Cell(words.verdict(finding), data=(words.verdict(finding), finding.p)),
     ]
 
 
@@ -75,13 +75,11 @@ def _ranks(document: Comparison) -> _Parts:
     _, names = row_names.conditions(document)
     metrics = {metric.name: metric for metric in document.metrics}
     ranked = list(dict.fromkeys(ranks.metric for ranks in document.ranks or []))
-    columns = [*map(Column.from_head, ["scheme", *names, "runs"])]
+    columns = [Column(head, "left") for head in ("scheme", *names, "runs")]
     columns += [_rank_column(metrics[name]) for name in ranked]
-    columns.append(
-        Column(head="on the frontier", align="left", fields=("on the frontier", "frontier, support"))
-    )
+    columns.append(Column("on the frontier", "left", fields=("on the frontier", "frontier, support")))
     samples = words.samples(document)
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for frontier in document.frontiers or []:
         mine = {ranks.metric: ranks for ranks in document.ranks or [] if ranks.values == frontier.values}
         for entry in frontier.schemes:
@@ -92,8 +90,8 @@ def _ranks(document: Comparison) -> _Parts:
                 for name in ranked
                 if name in mine
             ]
-            front = Cell(text=words.on_frontier(entry), data=("yes" if entry.on else "no", entry.support))
-            rows.append((*map(Cell.from_text, [*texts, words.runs_of(sample)]), *cells, front))
+            front = Cell(words.on_frontier(entry), data=("yes" if entry.on else "no", entry.support))
+            rows.append((*texts, words.runs_of(sample), *cells, front))
     notes = [
         "Medians over the valid runs; in parentheses the ranks that the runs leave open, bold where the first"
         " rank is one of them. On the frontier: no scheme is better in both of its metrics, by the medians,"
@@ -106,13 +104,13 @@ def _rank_column(metric: Metric) -> Column:
     label, unit = metric.label or metric.name, unit_of(metric)
     first = f"{label} ({unit})" if unit else label
     fields = (first, f"{label}, first rank", f"{label}, last rank")
-    return Column(head=" ".join(head_of(metric).split()), unit=unit, fields=fields)
+    return Column(head_of(metric), unit=unit, fields=fields)
 
 
 def _rank_cell(entry: Rank, metric: Metric) -> Cell:
-    ranks = f"({words.rank(entry)})" if entry.first else ""
+    ranks = f"({words.rank(entry)})" if entry.first else None
     data = (_median(entry.summary, metric), entry.first, entry.last)
-    return Cell(text=words.value(entry.summary, metric), spread=ranks, strong=entry.first == 1, data=data)
+    return Cell(words.value(entry.summary, metric), small=ranks, kind="total" * (entry.first == 1), data=data)
 
 
 def _outcomes(document: Comparison) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from narrows.blocks import markdown
+from narrows.blocks.latex import MOST_ROWS, write_latex, write_standalone
+from narrows.blocks.model import Table
 from narrows.csv_text import Rows
-from narrows.paper.latex_form import MOST_ROWS, write_latex, write_standalone
-from narrows.paper.table import Cell, Table
-from narrows.text import markdown_table
 
 
 @dataclass(frozen=True)
@@ -27,31 +26,16 @@ def write_csv(table: Table) -> str:
     """Plain data: a row for each row, numbers in the unit of the head with nine digits."""
     text = io.StringIO()
     rows = Rows(text)
-    rows.write([field for column in table.columns for field in column.fields])
+    rows.write([field for column in table.columns for field in column.fields or (column.title,)])
     for row in table.rows:
-        rows.write(
-            f"{datum:.9g}" if isinstance(datum, float) else datum for cell in row for datum in cell.data
-        )
+        data = [datum for cell in row for datum in cell.data or (cell.text,)]
+        rows.write(f"{datum:.9g}" if isinstance(datum, float) else datum for datum in data)
     return text.getvalue()
 
 
 def write_markdown(table: Table) -> str:
     """A table in Markdown, with its notes below."""
-    titles = [column.head + (f" ({column.unit})" if column.unit else "") for column in table.columns]
-    titles = [_plain(title) for title in titles]
-    numbers = [title for title, column in zip(titles, table.columns, strict=True) if column.align == "right"]
-    rows = ([_markdown_cell(cell) for cell in row] for row in table.rows)
-    notes = "".join(f"\n{_plain(note)}\n" for note in table.notes)
-    return markdown_table(titles, rows, numbers) + notes
-
-
-def _markdown_cell(cell: Cell) -> str:
-    text = f"**{_plain(cell.text)}**" if cell.strong and cell.text else _plain(cell.text)
-    return " ".join(part for part in (text, _plain(cell.spread), _plain(cell.mark)) if part)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[\\|*_`<>\[\]#~&]", lambda match: f"\\{match[0]}", " ".join(text.split()))
+    return markdown.render_blocks([table])
 
 
 #: By the names for `--format`.

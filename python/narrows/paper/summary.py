@@ -19,10 +19,10 @@ from narrows.analysis.metrics import (
 from narrows.analysis.row_names import RowNames
 from narrows.analysis.tables import rows_by_label
 from narrows.analysis.verdicts import runs_in_words
+from narrows.blocks.model import Cell, Column, Note, Table
 from narrows.campaign import own_metrics
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.results import Metric, Results, Statistics, SummaryLine
-from narrows.paper.table import Cell, Column, Table
 from narrows.statistics.runs import spread_of
 from narrows.text import distinct_names, plural
 
@@ -47,18 +47,17 @@ def summary_table(
     called = RowNames(rows_by_label([folder.resolved for folder in folders]), labels)
     names = distinct_names([folder.path.resolve() for folder in folders])
     columns = [
-        *map(Column.from_head, ["scheme", *called.heads]),
-        *([Column.from_head("campaign")] if len(folders) > 1 else []),
-        Column(head="runs", align="left", fields=("runs", "valid", "degraded", "invalid", "failed")),
+        *(Column(head, "left") for head in ("scheme", *called.heads, *["campaign"] * (len(folders) > 1))),
+        Column("runs", "left", fields=("runs", "valid", "degraded", "invalid", "failed")),
         *map(_column, metrics),
     ]
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for label in labels:
         for name, own, result in zip(names, lines, results, strict=True):
             if label in own:
                 words = [called.scheme(label), *called.values(label), *([name] if len(folders) > 1 else [])]
                 numbers = [_cell(own[label].metrics.get(metric.name), metric) for metric in metrics]
-                rows.append((*map(Cell.from_text, words), _runs(own[label], result), *numbers))
+                rows.append((*words, _runs(own[label], result), *numbers))
     used = [line.metrics for own in lines for line in own.values()]
     notes = [
         _reading(used, metrics),
@@ -66,7 +65,7 @@ def summary_table(
         *([called.sentence] if called.sentence else []),
     ]
     sources = [f"{folder.path.name}: {_identity(folder)}" for folder in folders]
-    return Table(columns=tuple(columns), rows=tuple(rows), notes=tuple(notes), sources=tuple(sources))
+    return Table.new(columns, rows, [Note("", note) for note in notes], sources=sources)
 
 
 def _identity(folder: CampaignFolder) -> str:
@@ -84,7 +83,7 @@ def _column(metric: Metric) -> Column:
     in_unit = f" ({unit})" if unit else ""
     fields = (label, f"{label}, low", f"{label}, high")
     return Column(
-        head=" ".join(head_of(metric).split()),
+        head_of(metric),
         unit=unit,
         fields=(*(f"{field}{in_unit}" for field in fields), f"{label}, spread"),
     )
@@ -92,13 +91,13 @@ def _column(metric: Metric) -> Column:
 
 def _cell(statistics: Statistics | None, metric: Metric) -> Cell:
     if statistics is None or statistics.median is None:
-        return Cell(text=NOT_AVAILABLE, data=(None, None, None, None))
+        return Cell(NOT_AVAILABLE, data=(None, None, None, None))
     spread = spread_of(statistics)
     text = show_spread(statistics, metric) if spread.kind in ("interval", "range") else ""
     ends = [None if end is None else float(end * metric.show_scale) for end in (spread.low, spread.high)]
     return Cell(
-        text=show_number(statistics.median, metric),
-        spread=text if text.startswith("[") or not text else f"({text})",
+        show_number(statistics.median, metric),
+        small=text if text.startswith("[") or not text else f"({text})",
         data=(float(statistics.median * metric.show_scale), *ends, spread.kind),
     )
 
@@ -110,7 +109,7 @@ def _count_degraded(line: SummaryLine, results: Results) -> int:
 def _runs(line: SummaryLine, results: Results) -> Cell:
     degraded = _count_degraded(line, results)
     return Cell(
-        text=runs_in_words(line.started, line.finished, line.valid, degraded),
+        runs_in_words(line.started, line.finished, line.valid, degraded),
         data=(
             line.started,
             line.valid,

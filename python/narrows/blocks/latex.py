@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from narrows.blocks.model import Cell, Column, Table
 from narrows.latex import escape
-from narrows.paper.table import Cell, Column, Table
 
 #: A table with more rows does not fit on a page.
 MOST_ROWS = 50
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"(?<![\w.])-(?=\d)")
 
 def write_latex(table: Table) -> str:
     r"""The table, for `\input` into a document that loads booktabs."""
-    pairs = [any(row[place].spread for row in table.rows) for place in range(len(table.columns))]
+    pairs = [any(row[place].small for row in table.rows) for place in range(len(table.columns))]
     shape = "".join(_shape(column, pair) for column, pair in zip(table.columns, pairs, strict=True))
     count = len(table.columns) + sum(pairs)
     lines = [
@@ -39,7 +39,7 @@ def write_latex(table: Table) -> str:
     ]
     if count and table.notes:
         lines[-1] += "\\\\[1ex]"
-        notes = " ".join(escape(note) for note in table.notes)
+        notes = " ".join(escape(note.text) for note in table.notes)
         lines.append(f"\\parbox[t]{{\\wd\\narrowstable}}{{\\footnotesize\\raggedright {notes}}}")
     return "\n".join([*lines, "\\end{tabular}", ""])
 
@@ -64,7 +64,7 @@ def _shape(column: Column, pair: bool) -> str:
 
 def _heads(columns: Sequence[Column], pairs: Sequence[bool]) -> list[str]:
     lines = []
-    for texts in ([column.head for column in columns], [_unit(column) for column in columns]):
+    for texts in ([column.title for column in columns], [_unit(column) for column in columns]):
         cells = [
             f"\\multicolumn{{2}}{{c}}{{{escape(text)}}}" if pair else escape(text)
             for text, pair in zip(texts, pairs, strict=True)
@@ -83,11 +83,11 @@ def _row(row: Sequence[Cell], columns: Sequence[Column], pairs: Sequence[bool]) 
     for cell, column, pair in zip(row, columns, pairs, strict=True):
         number = column.align == "right" or pair
         text = _number(cell.text) if number else escape(cell.text)
-        text = f"\\textbf{{{text}}}" if cell.strong and text else text
-        text += f"~{escape(cell.mark)}" if cell.mark else ""
+        text = f"\\textbf{{{text}}}" if cell.kind == "total" and text else text
+        text += f"~{escape(', '.join(cell.marks))}" if cell.marks else ""
         cells.append(text)
         if pair:
-            cells.append(_number(cell.spread))
+            cells.append(_number(cell.small or ""))
     # A bracket at the beginning of a row would be an argument of the line break before it.
     return f"{{}}{' & '.join(cells)} \\\\"
 
