@@ -36,7 +36,7 @@ def _console(terminal: bool, *, stderr: bool) -> Console:
 
     # Labels, reasons and file names are printed literally: "[red]" and ":x:" have no special meaning in them.
     # The library itself honours COLUMNS.
-    width = None if terminal or os.environ.get("COLUMNS", "").isdecimal() else WIDTH_OF_FILES
+    width = None if terminal or os.getenv("COLUMNS", "").isdecimal() else WIDTH_OF_FILES
     # In a notebook, rich would print every line as a separate page.
     return Console(
         stderr=stderr, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False
@@ -88,8 +88,8 @@ class Listing:
 
     def print(self) -> None:
         """Prints the table on standard output."""
-        terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-        columns = os.environ.get("COLUMNS", "")
+        terminal = sys.stdout.isatty() and os.getenv("TERM") != "dumb"
+        columns = os.getenv("COLUMNS", "")
         known = shutil.get_terminal_size().columns if terminal or columns.isdecimal() else WIDTH_OF_FILES
         heads, lines = self.lines(known)
         for line in heads:
