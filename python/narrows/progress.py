@@ -1,4 +1,4 @@
-"""Progress bars on standard error, for a person at a terminal."""
+"""Progress on standard error: bars for a person at a terminal, lines for a log."""
 
 from __future__ import annotations
 
@@ -91,6 +91,34 @@ class Bar:
         """Advances by one."""
         self._progress.advance(self._task)
         self._reveal()
+
+
+class ProgressLines:
+    """Lines on standard error where it is not a terminal: for a new stage, and for a stage that lasts. Short
+    work prints none.
+    """
+
+    #: Least time before a line for a new stage, and before another one for the same stage.
+    APART_S, LASTING_S = 10.0, 30.0
+
+    def __init__(self, name: str, *, quiet: bool = False) -> None:
+        from narrows.console import stderr_console
+
+        self._name = name
+        self._off = quiet or stderr_console().is_terminal
+        self._stage = ""
+        self._printed = time.monotonic()
+
+    def show(self, stage: str, note: str) -> None:
+        """Prints `name: stage, note` if it is time for a line."""
+        from narrows.console import say
+
+        now = time.monotonic()
+        wait = self.LASTING_S if stage == self._stage else self.APART_S
+        if self._off or now - self._printed < wait:
+            return
+        self._stage, self._printed = stage, now
+        say(f"{self._name}: {stage}, {note}")
 
 
 @contextmanager

@@ -398,11 +398,34 @@ def test_maps_are_read_strictly_and_laboratories_are_maps(tmp_path: File) -> Non
         ("loss: everything\n", "loss_ratio"),
         ("columns: {speed: x}\n", "columns"),
         ("schemes: [cubic]\n", "names with schemes"),
+        ("where: India\n", "headings with a value"),
+        ("where: {place: [India]}\n", "headings with a value"),
     ):
         with pytest.raises(DataError, match=said):
             read_map(written(tmp_path, wrong, "wrong.yaml"))
     lab = File(__file__).parents[2] / "labs" / "pantheon-india" / "lab.yaml"
     assert read_map(lab).schemes["TCP BBR"] == "bbr1"
+
+
+def test_a_place_is_chosen_from_a_table_of_many(tmp_path: File) -> None:
+    head = HEAD.strip() + ",place,hour\n"
+    lines = "cubic,1,all,1,50,0,India,9\ncubic,1,all,2,60,0,Nepal,9\ncubic,1,all,3,70,0,Nepal,18\n"
+    # A line of another place may hold what is no number.
+    file = written(tmp_path, head + lines + "cubic,1,all,broken,?,?,Peru,9\n")
+    for chosen, mbps in (({"place": "India"}, 1), ({"place": "Nepal", "hour": "18"}, 3)):
+        (row,) = table_sources.read(file, where=chosen).rows
+        assert row.values["throughput"] == mbps * 1e6
+    found = read_map(written(tmp_path, "where: {place: Nepal, hour: 18}\n", "map.yaml"))
+    assert found.where == {"place": "Nepal", "hour": "18"}
+    for wrong, said in (
+        ({"place": "Indai"}, 'no line whose place is "Indai"; did you mean'),
+        ({"plaice": "India"}, 'no heading "plaice" to choose lines by; did you mean'),
+        ({"place": "India", "hour": "18"}, 'no line whose hour is "18"; lines have 9'),
+    ):
+        with pytest.raises(DataError, match=said):
+            table_sources.read(file, where=wrong)
+    with pytest.raises(DataError, match="the folder of a campaign"):
+        table_sources.read(tmp_path, where={"place": "India"})
 
 
 def test_flows_without_an_interval_and_runs_without_a_duration_are_asked_for(tmp_path: File) -> None:
@@ -416,7 +439,14 @@ def test_flows_without_an_interval_and_runs_without_a_duration_are_asked_for(tmp
 
 @pytest.mark.parametrize(
     "options",
-    [("--budget", 3), ("--budget", "soon"), ("--flows", 0), ("--loss", "x"), ("--scheme", "cubic")],
+    [
+        ("--budget", 3),
+        ("--budget", "soon"),
+        ("--flows", 0),
+        ("--loss", "x"),
+        ("--scheme", "cubic"),
+        ("--where", "x"),
+    ],
 )
 def test_wrong_options_are_usage(tmp_path: File, options: tuple[object, ...]) -> None:
     file = written(tmp_path, HEAD + "cubic,1,all,1,50,0\n")

@@ -50,3 +50,37 @@ def test_the_time_left_needs_some_done_work() -> None:
     assert show_time(48.4) == "48 s"
     assert show_time(200) == "3 min 20 s"
     assert show_time(7500) == "2 h 5 min"
+
+
+def test_a_log_has_lines_of_new_and_of_lasting_stages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter([0.0, 4.0, 11.0, 12.0, 30.0, 41.0, 45.0, 52.0])
+    monkeypatch.setattr("narrows.progress.time.monotonic", lambda: next(times))
+    lines = progress.ProgressLines("calibrate")
+    stages = (
+        "basic path",
+        "basic path",
+        "closing in",
+        "basic path",
+        "basic path",
+        "closing in",
+        "closing in",
+    )
+    for number, stage in enumerate(stages):
+        lines.show(stage, f"{number} %")
+    assert capsys.readouterr().err.splitlines() == [
+        "calibrate: basic path, 1 %",
+        "calibrate: basic path, 4 %",
+        "calibrate: closing in, 6 %",
+    ]
+
+
+def test_a_terminal_and_quiet_commands_get_no_lines(
+    screen: io.StringIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress.ProgressLines, "APART_S", 0.0)
+    progress.ProgressLines("calibrate").show("closing in", "1 %")
+    monkeypatch.undo()
+    progress.ProgressLines("calibrate", quiet=True).show("closing in", "1 %")
+    assert screen.getvalue() == capsys.readouterr().err == ""

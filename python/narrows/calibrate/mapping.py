@@ -9,6 +9,7 @@
     duration: 30 s
     loss: loss_ratio             # the metric of its losses
     columns: {delay: "latency 95 (ms)"}
+    where: {place: India}        # only lines with this value under this heading
 
 The `lab.yaml` of a laboratory also serves as a map, by its schemes.
 """
@@ -27,7 +28,7 @@ from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Node
 from narrows.text import any_of, did_you_mean, shorten
 
-_KEYS = ("schemes", "flows", "interval", "duration", THROUGHPUT, LOSS, "columns")
+_KEYS = ("schemes", "flows", "interval", "duration", THROUGHPUT, LOSS, "columns", "where")
 _COLUMNS = ("scheme", "run", "flow", *QUANTITIES)
 _LAB = "narrows/lab/1"
 _MOST_BYTES = 1_000_000
@@ -43,6 +44,8 @@ class Map:
     duration: str | None = None
     metrics: dict[str, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
+    #: Values by heading: the lines of the table that are meant.
+    where: dict[str, str] = field(default_factory=dict)
 
 
 class _Keys(Section, frozen=True, kw_only=True):
@@ -52,12 +55,13 @@ class _Keys(Section, frozen=True, kw_only=True):
     interval: Node | None = None
     duration: Node | None = None
     columns: Node | None = None
+    where: Node | None = None
 
 
 def read_map(path: Path) -> Map:
     """Reads a map. Raises `DataError` with one sentence if it is invalid."""
     from narrows.scenario.yaml_tree import Mapping as Tree
-    from narrows.scenario.yaml_tree import parse
+    from narrows.scenario.yaml_tree import Scalar, parse
 
     def fail(text: str) -> DataError:
         return DataError(f"{path}: {text}")
@@ -99,7 +103,14 @@ def read_map(path: Path) -> Map:
         if not isinstance(keys.columns, Tree) or set(keys.columns.entries) - set(_COLUMNS):
             raise fail(f"columns must name headings of {any_of(_COLUMNS)}")
         columns = {name: _word(node) for name, node in keys.columns.entries.items()}
-    return Map(schemes, flows, interval, duration, metrics, columns)
+    where: dict[str, str] = {}
+    if keys.where is not None:
+        if not isinstance(keys.where, Tree) or not all(
+            isinstance(node, Scalar) for node in keys.where.entries.values()
+        ):
+            raise fail('where must be headings with a value each, such as "place: India"')
+        where = {name: _word(node) for name, node in keys.where.entries.items()}
+    return Map(schemes, flows, interval, duration, metrics, columns, where)
 
 
 def check_time(text: str, what: str) -> str:

@@ -51,6 +51,7 @@ def merge_map(path: Path | None, written: Mapping[str, str | None], others: Map)
         others.duration or base.duration,
         {**base.metrics, **others.metrics},
         base.columns,
+        {**base.where, **others.where},
     )
 
 
@@ -58,7 +59,7 @@ def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object])
     """Calibrates, or completes an interrupted calibration; returns the content of results.json. `watch`
     receives the current step and the share of the budget that is used."""
     _need_scipy()
-    table = read(asked.source, asked.map.columns)
+    table = read(asked.source, asked.map.columns, asked.map.where)
     entries, left = entries_of(table, asked.map.schemes)
     work = workload(table, asked.map)
     targets = targets_of(table, list(entries))

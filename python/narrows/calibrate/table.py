@@ -82,16 +82,19 @@ class Table:
         return [flow for flow in dict.fromkeys(row.flow for row in self.rows) if flow != ALL]
 
 
-def read_csv(path: Path, columns: Mapping[str, str] | None = None) -> Table:
-    """The table of a CSV file; `columns` names headings that are not recognised. Raises `DataError` in one
-    sentence with the place."""
-    return _Reading(path, dict(columns or {})).table()
+def read_csv(
+    path: Path, columns: Mapping[str, str] | None = None, where: Mapping[str, str] | None = None
+) -> Table:
+    """The table of a CSV file; `columns` names headings that are not recognised, `where` selects the lines
+    with these values under these headings. Raises `DataError` in one sentence with the place."""
+    return _Reading(path, dict(columns or {}), dict(where or {})).table()
 
 
 class _Reading:
-    def __init__(self, path: Path, columns: dict[str, str]) -> None:
+    def __init__(self, path: Path, columns: dict[str, str], where: dict[str, str]) -> None:
         self.path = path
         self.wanted = columns
+        self.where = where
         self.notes: dict[str, None] = {}
 
     def fail(self, text: str, line: int | None = None) -> DataError:
@@ -110,11 +113,7 @@ class _Reading:
         head = [name.strip() for name in lines[0]]
         places, factors, metrics = self.columns(head)
         rows: dict[tuple[str, str, str], Measured] = {}
-        for number, line in enumerate(lines[1:], 2):
-            if not any(text.strip() for text in line):
-                continue
-            if len(line) != len(head):
-                raise self.fail(f"has {len(line)} values for {len(head)} headings", number)
+        for number, line in self.selected(head, lines[1:]):
             cells = {name: line[at].strip() for name, at in places.items()}
             row = self.row(cells, factors, number)
             if row is None:
@@ -127,6 +126,28 @@ class _Reading:
         if not any(value is not None for row in rows.values() for value in row.values.values()):
             raise self.fail("has no line with a value")
         return Table(str(self.path), tuple(rows.values()), metrics, {}, tuple(self.notes))
+
+    def selected(self, head: list[str], lines: Sequence[list[str]]) -> list[tuple[int, list[str]]]:
+        """The lines of values that `where` selects, with their numbers."""
+        for heading in self.where:
+            if heading not in head:
+                hint = did_you_mean(heading, head) or f"; it has {', '.join(head)}"
+                raise self.fail(f'has no heading "{shorten(heading)}" to choose lines by{hint}', 1)
+        numbered = []
+        for number, line in enumerate(lines, 2):
+            if not any(text.strip() for text in line):
+                continue
+            if len(line) != len(head):
+                raise self.fail(f"has {len(line)} values for {len(head)} headings", number)
+            numbered.append((number, line))
+        for heading, value in self.where.items():
+            at = head.index(heading)
+            values = list(dict.fromkeys(line[at].strip() for _, line in numbered))
+            if value not in values:
+                hint = did_you_mean(value, values) or f"; lines have {shorten(', '.join(values))}"
+                raise self.fail(f'has no line whose {shorten(heading)} is "{shorten(value)}"{hint}')
+            numbered = [(number, line) for number, line in numbered if line[at].strip() == value]
+        return numbered
 
     # -- headings --------------------------------------------------------------------------------
 

@@ -50,6 +50,14 @@ def calibrate(
             help='One name: --scheme "TCP Cubic=cubic-linux"; null leaves it out. Repeatable.',
         ),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        option(
+            "--where",
+            metavar="HEADING=VALUE",
+            help='Only lines with this value: --where "place=India". Repeatable.',
+        ),
+    ] = None,
     flows: Annotated[
         str | None, option("--flows", metavar="N", help="Flows of a run. [default: as in the table]")
     ] = None,
@@ -116,7 +124,7 @@ def calibrate(
     from narrows.cli.common import budget_of, print_json
     from narrows.documents.data import to_data
     from narrows.errors import DataError, UsageError
-    from narrows.progress import progress
+    from narrows.progress import ProgressLines, progress
     from narrows.sweep.engines import usable_processors
     from narrows.traces import find
 
@@ -127,6 +135,7 @@ def calibrate(
             check_time(interval, "--interval") if interval else None,
             check_time(time, "--time") if time else None,
             {LOSS: check_metric(LOSS, loss, "--loss")} if loss else {},
+            where=_selection(where or []),
         )
     except DataError as error:
         raise UsageError(str(error)) from None
@@ -145,16 +154,34 @@ def calibrate(
         processors or usable_processors(),
         find(trace, Path()) if trace is not None else None,
     )
+    lines = ProgressLines("calibrate", quiet=as_json)
     with progress(quiet=as_json, after_s=2.0) as bar:
 
         def watch(stage: str, share: float) -> None:
-            bar.show("calibrate", share, 1.0, stage + bar.time_left(share))
+            left = bar.time_left(share)
+            bar.show("calibrate", share, 1.0, stage + left)
+            lines.show(stage, f"{share:.0%} of the budget{left}")
 
         result = run(asked, folder, watch)
     if as_json:
         print_json({"folder": str(folder), **to_data(result)})
     else:
         _print(result, folder)
+
+
+def _selection(texts: list[str]) -> dict[str, str]:
+    """The values by heading of `--where`."""
+    from narrows.errors import UsageError
+
+    result: dict[str, str] = {}
+    for text in texts:
+        heading, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not heading:
+            raise UsageError(f'--where takes HEADING=VALUE such as "place=India", not "{text}"')
+        if heading in result:
+            raise UsageError(f'--where has the heading "{heading}" twice')
+        result[heading] = value
+    return result
 
 
 def _print(result: Calibration, folder: Path) -> None:
