@@ -113,7 +113,7 @@ class _Reading:
         head = [name.strip() for name in lines[0]]
         places, factors, metrics = self.columns(head)
         rows: dict[tuple[str, str, str], Measured] = {}
-        for number, line in self.selected(head, lines[1:]):
+        for number, line in self.choose_lines(head, lines[1:]):
             cells = {name: line[at].strip() for name, at in places.items()}
             row = self.row(cells, factors, number)
             if row is None:
@@ -127,7 +127,7 @@ class _Reading:
             raise self.fail("has no line with a value")
         return Table(str(self.path), tuple(rows.values()), metrics, {}, tuple(self.notes))
 
-    def selected(self, head: list[str], lines: Sequence[list[str]]) -> list[tuple[int, list[str]]]:
+    def choose_lines(self, head: list[str], lines: Sequence[list[str]]) -> list[tuple[int, list[str]]]:
         """The lines of values that `where` selects, with their numbers."""
         for heading in self.where:
             if heading not in head:
