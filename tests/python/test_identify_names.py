@@ -20,7 +20,7 @@ from narrows.errors import DataError, ScenarioError
 from narrows.identify import next_probe, overlays, references
 from narrows.identify.calibration import Sums
 from narrows.identify.features import LONG, PAUSE, PROBES, SHORT, TWO_RTTS
-from narrows.identify.naming import Namer, best_of
+from narrows.identify.naming import NONE, Namer, best_of
 from narrows.identify.naming_text import sentence
 from narrows.identify.probe_paths import UNCHANGED, PathFactors, load_probe
 from narrows.identify.reference_library import POINTS, Library, read_library, write_library
@@ -244,6 +244,17 @@ def test_a_certain_name_ends_the_probing(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "its probe was not needed for the name" in " ".join(done.output.split())
     assert len(list((tmp_path / "b").glob("probe-*"))) < len(PROBES)
+
+
+def test_an_unknown_sender_does_not_end_the_probing(library: Library, namer: Namer) -> None:
+    rows = [row for row in library.references if family_of(name_of(row.scheme)) != "cubic"]
+    others = Namer(replace(library, references=rows))
+    card = simulate_card("cubic", OTHER_SEED, probes=(SHORT, LONG))
+    own, strange = namer.name(card), others.name(card)
+    assert own is not None and strange is not None
+    assert best_of(own)[0] == "cubic" and best_of(strange)[0] == NONE
+    assert next_probe.is_certain(namer, card, best_of(own)[1])
+    assert not next_probe.is_certain(others, card, best_of(strange)[1])
 
 
 def test_a_campaign_of_another_scenario_has_no_name(tmp_path: Path) -> None:

@@ -12,15 +12,21 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
+from msgspec import structs
+
 from narrows.cli.parameters import option
 from narrows.console import say
 from narrows.documents.identify import Card, Naming
+from narrows.identify.features import PROBES
 from narrows.identify.naming import NONE, Namer, best_of
+from narrows.identify.next_probe import choose_probe, is_certain
 from narrows.identify.probe_paths import SPREAD, PathFactors
 from narrows.identify.reference_library import read_library
 from narrows.identify.references import list_native
+from narrows.identify.running import DEFAULT_CERTAINTY, length_s, load_probes
 from narrows.identify.scheme_families import family_of, name_of
 from narrows.identify.simulated_cards import simulate_card
+from narrows.scenario.overrides import Override
 from validation.identify.study import LINUX, Trial, report, write_page
 
 #: The library's seeds begin at 2000.
@@ -81,7 +87,24 @@ def name_card(scheme: str, seed: int, card: Card, began_s: float, path: str = ""
     closed = _name(_namer(None), card)
     seconds = time.process_time() - began_s
     without = _name(_namer(family_of(name_of(scheme))), card)
-    return Trial(scheme, seed, closed, without, path, seconds)
+    early, probes = _stop_early(_namer(None), card)
+    return Trial(scheme, seed, closed, without, path, seconds, early, probes)
+
+
+def _stop_early(namer: Namer, card: Card) -> tuple[tuple[str, float], int]:
+    """The name of a card by the probes that `narrows identify` would have run, and their number."""
+    remaining, seconds = list(PROBES), _lengths_s()
+    part: Card | None = None
+    while remaining and (part is None or not is_certain(namer, part, DEFAULT_CERTAINTY)):
+        remaining.remove(choose_probe(namer, part, remaining, seconds))
+        part = structs.replace(card, lines=[line for line in card.lines if line.probe not in remaining])
+    return _name(namer, card if part is None else part), len(PROBES) - len(remaining)
+
+
+@cache
+def _lengths_s() -> dict[str, float]:
+    loaded, _ = load_probes(PROBES, [Override("WHAT", "schemes", "[reno]")])
+    return {probe: length_s(scenario) for probe, scenario in loaded.items()}
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,6 +43,9 @@ class Trial:
     path: str = ""
     #: Processor time of the card and its name.
     seconds: float = 0.0
+    #: The name by the probes that run until an answer is certain, and their number.
+    early: tuple[str, float] = (NONE, 1.0)
+    probes: int = 0
 
     @property
     def is_named(self) -> bool:
@@ -85,9 +88,24 @@ def report(trials: Sequence[Trial]) -> Iterator[str]:
         yield strangers
     if outside := [trial for trial in trials if trial.path]:
         yield by_path(outside)
+    yield stopping(around)
     seconds = [trial.seconds for trial in around]
     time_s = f"{np.median(seconds):.1f} s of processor time each (median), {max(seconds):.1f} s at most"
     yield f"{len(around)} cards; {time_s}."
+
+
+def stopping(trials: Sequence[Trial]) -> str:
+    """How often names are right if no probe starts after a certain answer, and how many probes that takes."""
+    early = [replace(trial, closed=trial.early) for trial in trials]
+    members = [
+        ("right name", "is_named"),
+        ("right family", "is_in_family"),
+        (f"wrong family with more than {MISLEADING:g}", "misleads"),
+    ]
+    rows = [[title, _share(trials, member), _share(early, member)] for title, member in members]
+    numbers = [trial.probes for trial in trials]
+    rows.append(["probes, mean (most)", str(len(PROBES)), f"{np.mean(numbers):.1f} ({max(numbers)})"])
+    return markdown_table(["of cards", "all probes", "until certain"], rows)
 
 
 def summary(trials: Sequence[Trial]) -> str:
@@ -174,6 +192,7 @@ def write_page(page: Path, trials: Sequence[Trial], namer: Namer) -> None:
         "seeds": str(seeds),
         "cards": str(len(around)),
         "summary": summary(around),
+        "stopping": stopping(around),
         "reliability": reliability(around),
         "confusion": confusion(around),
         "strangers": strangers_named(around) or "None.",

@@ -66,8 +66,8 @@ def identify(
             metavar="SHARE",
             min=0.5,
             max=1,
-            help="Start no probe once a name, or none of them, has this probability; 1 runs all probes."
-            " [default: 0.95 emulated, 1 simulated or with --against]",
+            help="Start no probe once a name has this probability; 1 runs all probes."
+            " [default: 0.95, or 1 with --against]",
         ),
     ] = None,
     flow: Annotated[
@@ -81,7 +81,7 @@ def identify(
     ] = None,
     runs: Annotated[
         int | None,
-        option("--runs", min=1, max=1000, help="Runs of each probe. [default: 6 simulated, 1 emulated]"),
+        option("--runs", min=1, max=1000, help="Runs of each probe. [default: 4 simulated, 1 emulated]"),
     ] = None,
     seed: Annotated[int, option("--seed", min=1, help="Seed of the runs.")] = 1,
     output: Annotated[
@@ -279,7 +279,7 @@ def _cards(
     usual = plane_of(name)
     plane = where or usual
     seconds = positive(limits.budget, "span", "--budget") / 1e9 if limits.budget else None
-    certainty = limits.certainty or (None if is_compared else DEFAULT_CERTAINTY[plane])
+    certainty = limits.certainty or (None if is_compared else DEFAULT_CERTAINTY)
     with progress(f"probing {name}", len(PROBES), quiet=quiet) as bar:
         order = Order(
             plane,

@@ -184,16 +184,17 @@ def _describe_numbers(values: Sequence[Floats]) -> _Numbers:
     that only the presence of a value speaks against it."""
     every = np.concatenate([*values, np.zeros(0)])
     location, spread = (float(np.median(every)), float(every.std()) + 1e-3) if len(every) else (0.0, 1.0)
-    variances = [float(several.var(ddof=1)) for several in values if len(several) >= 2]
-    typical = float(np.median(variances)) if variances else UNKNOWN_SPREAD**2
-    locations, spreads = np.full(len(values), location), np.full(len(values), spread)
-    for index, several in enumerate(values):
-        if len(several):
-            own = float(several.var(ddof=1)) if len(several) >= 2 else 0.0
-            runs = len(several) if len(several) >= 2 else 0
-            locations[index] = several.mean()
-            variance = (own * runs + typical * PRIOR_RUNS) / (runs + PRIOR_RUNS)
-            spreads[index] = math.sqrt(variance + RESOLVED**2)
+    counts = np.array([len(several) for several in values], np.float64)
+    places = np.repeat(np.arange(len(values)), counts.astype(np.int64))
+    means = np.bincount(places, every, len(values)) / np.maximum(counts, 1)
+    squares = np.bincount(places, (every - means[places]) ** 2, len(values))
+    # A single value has no spread, and an absent one no location.
+    runs = np.where(counts >= 2, counts, 0)
+    own = np.where(counts >= 2, squares / np.maximum(counts - 1, 1), 0.0)
+    typical = float(np.median(own[runs > 0])) if runs.any() else UNKNOWN_SPREAD**2
+    variances = (own * runs + typical * PRIOR_RUNS) / (runs + PRIOR_RUNS)
+    locations = np.where(counts > 0, means, location)
+    spreads = np.where(counts > 0, np.sqrt(variances + RESOLVED**2), spread)
     return _Numbers(locations, spreads, location, spread)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from narrows.documents.identify import Card
-from narrows.identify.naming import Namer, best_of
+from narrows.identify.naming import NONE, Namer, best_of
 from narrows.identify.trace import Floats
 
 
@@ -45,9 +45,14 @@ def choose_probe(namer: Namer, card: Card | None, probes: Sequence[str], seconds
 
 
 def is_certain(namer: Namer, card: Card, certainty: float) -> bool:
-    """True if an answer, a name or none of them, has at least this probability."""
+    """True if a name has at least this probability. None of them is never certain before all probes ran: a
+    few surprising lines, of a noisy machine or of a path at the edge of the library, would be enough for it.
+    """
     naming = namer.name(card)
-    return naming is not None and best_of(naming)[1] >= certainty
+    if naming is None:
+        return False
+    name, probability = best_of(naming)
+    return name != NONE and probability >= certainty
 
 
 def _entropy(shares: Floats) -> Floats:

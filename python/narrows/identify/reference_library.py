@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from narrows.documents.identify import Card, Line
 from narrows.errors import DataError
 from narrows.identify.probe_paths import PathFactors
 from narrows.identify.trace import Floats, Trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = "narrows/identify-library/1"
 SHIPPED = Path(__file__).with_name("reference_library.parquet")
@@ -164,20 +168,23 @@ def read_library(path: Path = SHIPPED) -> Library:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        # Not read_table, which imports pandas where it is installed.
+        table = pq.ParquetFile(path).read()
         header = from_data(msgspec.json.decode((table.schema.metadata or {})[_META]), Header)
     except (OSError, pa.ArrowException, KeyError, msgspec.DecodeError, DamagedError) as error:
         raise DataError(f"{path}: is not a library of references ({error})") from None
     if header.format != FORMAT:
         raise DataError(f"{path}: has the format {header.format}; this version reads {FORMAT}")
-    lists = {name: table.column(name).to_pylist() for name in table.column_names}
+    lists = {
+        name: table.column(name).to_pylist() for name in table.column_names if not name.startswith(_SERIES)
+    }
     labels, seeds, *multiplied = (lists[name] for name in _PLAIN)
     lines = [(line.key, lists[_column(line.key)]) for line in header.lines]
     series = {}
-    for name, several in lists.items():
+    for name in table.column_names:
         if name.startswith(_SERIES):
             kind, _, probe = name.removeprefix(f"{_SERIES} ").partition(" ")
-            series[probe, kind] = several
+            series[probe, kind] = _split(table.column(name).combine_chunks())
     references = []
     paths = zip(*multiplied, strict=True)
     for index, (scheme, seed, factors) in enumerate(zip(labels, seeds, paths, strict=True)):
@@ -187,14 +194,20 @@ def read_library(path: Path = SHIPPED) -> Library:
                 seed,
                 PathFactors(*(round(factor, 3) for factor in factors)),
                 {key: values[index] for key, values in lines if values[index] is not None},
-                {
-                    key: np.asarray(several[index], np.float64)
-                    for key, several in series.items()
-                    if several[index] is not None
-                },
+                {key: part for key, parts in series.items() if (part := parts[index]) is not None},
             )
         )
     return Library(header, references)
+
+
+def _split(lists: pa.ListArray) -> list[Floats | None]:
+    """The lists of a column."""
+    flat = lists.values.to_numpy(zero_copy_only=False).astype(np.float64)
+    ends = lists.offsets.to_pylist()
+    return [
+        flat[start:end] if valid else None
+        for start, end, valid in zip(ends, ends[1:], lists.is_valid().to_pylist(), strict=False)
+    ]
 
 
 def _column(key: Key) -> str:

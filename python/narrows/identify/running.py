@@ -30,10 +30,10 @@ SIMULATE, EMULATE = "simulate", "emulate"
 DOCUMENT = "identify.json"
 #: The page with their figures, in the same place.
 PAGE = "identify.html"
-#: Runs of each probe: simulated ones take no time, emulated ones their duration.
-DEFAULT_RUNS = {SIMULATE: 6, EMULATE: 1}
-#: The probability of a name from which on no further emulated probe starts.
-DEFAULT_CERTAINTY = {SIMULATE: None, EMULATE: 0.95}
+#: Runs of each probe: four have an interval of their mean, emulated ones take their duration.
+DEFAULT_RUNS = {SIMULATE: 4, EMULATE: 1}
+#: The probability of a name from which on no further probe starts.
+DEFAULT_CERTAINTY = 0.95
 
 
 def _tell_nothing(_number: int, _probe: str) -> None:
@@ -100,7 +100,7 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         Override("--seed", "seed", str(order.seed)),
     ]
     loaded, reasons = load_probes(order.probes, changes)
-    lengths = {probe: _length_s(scenario) for probe, scenario in loaded.items()}
+    lengths = {probe: length_s(scenario) for probe, scenario in loaded.items()}
     remaining = list(loaded)
     while remaining:
         probe = remaining[0]
@@ -156,7 +156,7 @@ def load_probes(probes: Sequence[str], changes: list[Override]) -> tuple[dict[st
     return loaded, reasons
 
 
-def _length_s(loaded: Loaded) -> float:
+def length_s(loaded: Loaded) -> float:
     """The seconds of a probe with one run of each of its cells."""
     points = {row.label for row in loaded.scenario.schemes}
     return loaded.scenario.duration_ns / 1e9 * len(points)
