@@ -53,6 +53,22 @@ def test_of_many_conditions_the_first_are_named() -> None:
     assert told(table)[0].endswith("b in 2 of 9 conditions (other, evening; last).")
 
 
+def test_single_runs_that_differ_by_less_than_chance_are_ties() -> None:
+    table: dict[str, dict[str, float | None]] = {"day": {"a": 1000, "b": 999.8, "c": 800}}
+    of_one_run = {"day": {"a", "b", "c"}}
+    assert findings("loss", table, lambda value: f"{value:g} %", of_one_run) == [
+        "Highest loss: a and b (1000 %).",
+        "Lowest loss: c (800 %).",
+        "Loss within 1 %, which single runs do not tell apart: a and b (day).",
+    ]
+    # Several runs, or a run beside a published number, are compared as they are.
+    for single in ({}, {"day": {"a"}}, {"night": {"a", "b"}}):
+        assert "Highest loss: a (1000 %)." in findings("loss", table, lambda value: f"{value:g} %", single)
+    # A chain of small steps is no tie from end to end.
+    chain: dict[str, dict[str, float | None]] = {"day": {"a": 100, "b": 99.2, "c": 98.4}}
+    assert "Lowest loss: c (98.4 %)." in findings("loss", chain, lambda value: f"{value:g} %", of_one_run)
+
+
 def test_ties_are_named_and_share_a_rank() -> None:
     found = told({"day": {"a": 2, "b": 2, "c": 1}, "night": {"a": 2, "b": 1, "c": 1}})
     assert "Highest loss: a and b in 1 of 2 conditions (day); a in 1 of 2 conditions (night)." in found

@@ -326,7 +326,10 @@ def _findings(
     for cell in cells:
         schemes.setdefault(cell.experiment, {})[cell.scheme] = None
     tables: dict[tuple[str, ...], dict[str, dict[str, float | None]]] = {}
+    single: dict[str, set[str]] = {}
     for cell in cells:
+        if side == "ours" and len(cell.runs) == 1:
+            single.setdefault(cell.case, set()).add(cell.scheme)
         if cell.state != ARTEFACT:
             table = tables.setdefault(tuple(schemes[cell.experiment]), {})
             value = cell.ours if side == "ours" else cell.theirs
@@ -334,7 +337,9 @@ def _findings(
     sentences: list[str] = []
     for table in tables.values():
         if any(value is not None for row in table.values() for value in row.values()):
-            sentences += findings(answer.inside(label), table, lambda value: show_amount(value, metric))
+            sentences += findings(
+                answer.inside(label), table, lambda value: show_amount(value, metric), single
+            )
     return sentences
 
 

@@ -1,32 +1,40 @@
 """The findings in a table of values, as sentences: the highest and the lowest, changes of rank between
-conditions, and orders that hold in all of them. Ties share a place; values that are missing, or negative
-without reason, are named and not ranked.
+conditions, and orders that hold in all of them. Ties share a place, and so do values of single runs that
+differ by less than chance; values that are missing, or negative without reason, are named and not ranked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from narrows.text import plural
 
 #: For each condition, the values by scheme; None if missing.
 Table = Mapping[str, Mapping[str, float | None]]
+#: For each condition, the schemes whose values are of a single run.
+Single = Mapping[str, Collection[str]]
+#: Single runs that differ by less than this share of the larger value have no order: chance moves the
+#: throughput of a run by 1 to 2 %.
+ALIKE = 0.01
 #: Up to this many statements about pairs are written out; the others are counted.
 _MOST_PAIRS = 6
 #: Up to this many conditions are named; the others are counted.
 _MOST_NAMES = 5
 
 
-def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str]:
+def findings(
+    label: str, table: Table, show: Callable[[float], str], single: Single | None = None
+) -> list[str]:
     """Sentences about one column; `label` is its name within a sentence, `show` formats a value with its
-    unit.
+    unit, and `single` names the values of single runs.
     """
+    single = single or {}
     usable = {
         case: {name: value for name, value in row.items() if _is_usable(value)} for case, row in table.items()
     }
-    ranked = {case: _in_order(row) for case, row in usable.items() if len(row) > 1}
+    ranked = {case: _in_order(row, single.get(case, ())) for case, row in usable.items() if len(row) > 1}
     texts = []
     # If all values are equal, there is no first or last.
     differing = {case: order for case, order in ranked.items() if len(order) > 1}
@@ -35,20 +43,27 @@ def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str
         texts.append(_ends(f"Lowest {label}", differing, usable, -1, show))
     if len(ranked) > 1:
         texts += [_always(label, ranked), *_changes(label, ranked)]
-    return [*texts, *_ties(label, ranked), *_missing(label, table), *_negative(label, table, show)]
+    return [*texts, *_ties(label, ranked, usable), *_missing(label, table), *_negative(label, table, show)]
 
 
 def _is_usable(value: float | None) -> bool:
     return value is not None and math.isfinite(value) and value >= 0
 
 
-def _in_order(row: Mapping[str, float | None]) -> list[list[str]]:
-    """The schemes from the highest value to the lowest; those with equal values together."""
-    groups: dict[float, list[str]] = {}
-    for name, value in row.items():
-        if value is not None:
-            groups.setdefault(value, []).append(name)
-    return [groups[value] for value in sorted(groups, reverse=True)]
+def _in_order(row: Mapping[str, float | None], single: Collection[str] = ()) -> list[list[str]]:
+    """The schemes from the highest value to the lowest; those with equal values together, and those of single
+    runs that are alike with the highest of them.
+    """
+    values = {name: value for name, value in row.items() if value is not None}
+    groups: list[list[str]] = []
+    for name in sorted(values, key=lambda name: -values[name]):
+        highest = groups[-1][0] if groups else name
+        alike = ALIKE if name in single and highest in single else 0.0
+        if groups and values[highest] - values[name] <= alike * abs(values[highest]):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return groups
 
 
 def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
@@ -174,13 +189,19 @@ def _changes(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[
     return texts
 
 
-def _ties(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[str]:
-    tied: dict[str, list[str]] = {}
+def _ties(label: str, ranked: Mapping[str, Sequence[Sequence[str]]], usable: Table) -> list[str]:
+    equal: dict[str, list[str]] = {}
+    alike: dict[str, list[str]] = {}
     for case, order in ranked.items():
         for group in order:
             if len(group) > 1:
+                tied = equal if len({usable[case][name] for name in group}) == 1 else alike
                 tied.setdefault(_join(group), []).append(case)
-    return [f"Equal {label}: {names} ({_some(cases)})." for names, cases in tied.items()]
+    start = f"{label[:1].upper()}{label[1:]} within {100 * ALIKE:g} %, which single runs do not tell apart"
+    return [
+        *(f"Equal {label}: {names} ({_some(cases)})." for names, cases in equal.items()),
+        *(f"{start}: {names} ({_some(cases)})." for names, cases in alike.items()),
+    ]
 
 
 def _missing(label: str, table: Table) -> list[str]:
