@@ -410,7 +410,7 @@ def test_maps_are_read_strictly_and_laboratories_are_maps(tmp_path: File) -> Non
 def test_a_place_is_chosen_from_a_table_of_many(tmp_path: File) -> None:
     head = HEAD.strip() + ",place,hour\n"
     lines = "cubic,1,all,1,50,0,India,9\ncubic,1,all,2,60,0,Nepal,9\ncubic,1,all,3,70,0,Nepal,18\n"
-    # A line of another place may hold what is no number.
+    # A line of another place may have words in place of numbers.
     file = written(tmp_path, head + lines + "cubic,1,all,broken,?,?,Peru,9\n")
     for chosen, mbps in (({"place": "India"}, 1), ({"place": "Nepal", "hour": "18"}, 3)):
         (row,) = table_sources.read(file, where=chosen).rows

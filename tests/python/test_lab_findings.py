@@ -61,10 +61,10 @@ def test_single_runs_that_differ_by_less_than_chance_are_ties() -> None:
         "Lowest loss: c (800 %).",
         "Loss within 1 %, which single runs do not tell apart: a and b (day).",
     ]
-    # Several runs, or a run beside a published number, are compared as they are.
+    # Several runs, or a run beside a published number, are compared exactly.
     for single in ({}, {"day": {"a"}}, {"night": {"a", "b"}}):
         assert "Highest loss: a (1000 %)." in findings("loss", table, lambda value: f"{value:g} %", single)
-    # A chain of small steps is no tie from end to end.
+    # Small steps do not tie the ends of a chain.
     chain: dict[str, dict[str, float | None]] = {"day": {"a": 100, "b": 99.2, "c": 98.4}}
     assert "Lowest loss: c (98.4 %)." in findings("loss", chain, lambda value: f"{value:g} %", of_one_run)
 
