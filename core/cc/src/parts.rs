@@ -1,50 +1,19 @@
-//! Components shared by several schemes.
+//! Components shared by several schemes: maths that give the same digits on every machine, contents of model files, and
+//! parts of algorithms.
 
-pub mod actions;
-pub mod bbr;
-mod coarse_clock;
-mod congestion_window;
-mod cube_root;
-pub mod datagrams;
-pub mod exp_log;
-pub mod gradient;
-mod hystart;
-mod hystart_pp;
-mod ledbat_delays;
-mod limited_slow_start;
-mod liveness_timer;
-mod loss_based;
-mod lstm;
-pub mod model_file;
-pub mod monitor_interval;
-mod network;
-pub mod network_arithmetic;
-pub mod neural_policy;
-pub mod observations;
-mod policy;
-pub mod probe_intervals;
-mod rtt_rounds;
-pub mod rule_table;
-mod spline;
-mod step_clock;
-pub mod step_rules;
-mod windowed_min;
+mod algorithms;
+mod files;
+mod maths;
 
-pub use coarse_clock::CoarseClock;
-pub use congestion_window::CongestionWindow;
-pub use cube_root::{cube_root, rough_cube_root};
-pub use hystart::{Detect as HyStartDetect, HyStart};
-pub use hystart_pp::{HyStartPp, HyStartStep};
-pub use ledbat_delays::{BaseDelays, CurrentDelays};
-pub use limited_slow_start::LimitedSlowStart;
-pub use liveness_timer::LivenessTimer;
-pub use loss_based::{CongestionEvent, LossBased, ReductionCause, WindowRules};
-pub use lstm::Lstm;
-pub use network::{LayerKind, Network};
-pub use policy::Policy;
 #[cfg(test)]
-pub(crate) use rtt_rounds::play_round;
-pub use rtt_rounds::{RttRound, RttRounds};
-pub use spline::SmoothingSpline;
-pub use step_clock::StepClock;
-pub use windowed_min::WindowedMin;
+pub(crate) use algorithms::play_round;
+pub use algorithms::{
+    BaseDelays, CoarseClock, CongestionEvent, CongestionWindow, CurrentDelays, HyStart,
+    HyStartDetect, HyStartPp, HyStartStep, LimitedSlowStart, LivenessTimer, LossBased, Policy,
+    ReductionCause, RttRound, RttRounds, StepClock, WindowRules, actions, bbr, datagrams, gradient,
+    monitor_interval, neural_policy, observations, probe_intervals, step_rules,
+};
+pub use files::{LayerKind, Lstm, Network, model_file, rule_table};
+pub use maths::{
+    SmoothingSpline, WindowedMin, cube_root, exp_log, neural_arithmetic, rough_cube_root,
+};

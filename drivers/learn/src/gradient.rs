@@ -5,7 +5,7 @@ use crate::lstm_weights::Shape;
 use crate::replay::Sequence;
 use crate::trained_scheme::ACTIONS;
 use narrows_cc::parts::exp_log;
-use narrows_cc::parts::network_arithmetic::{add_product, largest, logistic, tanh};
+use narrows_cc::parts::neural_arithmetic::{add_product, largest, logistic, tanh};
 
 /// Values of a sequence that the backward pass needs; kept for their capacity.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Perceptrons in training: layers of hyperbolic tangents, and one sum as output.
 
-use narrows_cc::parts::network_arithmetic::{add_product, tanh};
+use narrows_cc::parts::neural_arithmetic::{add_product, tanh};
 use narrows_units::Stream;
 
 /// Shape of a perceptron: the numbers of its inputs, of the units of each hidden layer, and 1.

@@ -7,7 +7,7 @@ use crate::replay::Sequence;
 use crate::trained_scheme::{ACTIONS, Subject};
 use narrows_cc::parts::Lstm;
 use narrows_cc::parts::model_file::Model;
-use narrows_cc::parts::network_arithmetic::largest;
+use narrows_cc::parts::neural_arithmetic::largest;
 use narrows_sim::World;
 
 /// Longest rollout in seconds of its path; those of slow paths have fewer decisions.

@@ -1,9 +1,9 @@
 //! BBR, version 3, as published: version 1 with bounds learned from losses, and fewer probes.
 //!
 //! Provenance: google/bbr, branch v3, net/ipv4/tcp_bbr.c (2023). Where the two differ, this scheme follows the code and
-//! `bbr-draft` the Internet-Draft; `parts/bbr/profile.rs` lists both side by side. Deviations: amounts are counted in
-//! bytes and real numbers where the code rounds to packets and 1/256; packets leave one by one at the pacing rate and
-//! in bursts only after a delay; the share of marked data that ends a probe is that of the current and the last round,
+//! `bbr-draft` the Internet-Draft; `algorithms/bbr/profile.rs` lists both side by side. Deviations: amounts are counted
+//! in bytes and real numbers where the code rounds to packets and 1/256; packets leave one by one at the pacing rate
+//! and in bursts only after a delay; the share of marked data that ends a probe is that of the current and the last round,
 //! not of the exact interval of a rate sample; losses repaired by a tail-loss probe are treated like others; no load
 //! balancing by flow labels (PLB).
 //!

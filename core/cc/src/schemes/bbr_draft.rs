@@ -8,8 +8,8 @@
 //! The same machine as `bbr3`, with the draft's constants and rules: DRAIN sends at half the bandwidth and ends after
 //! three rounds at the latest, down sends at 0.90, growth is evaluated once per round, a window cut for losses is
 //! restored when the recovery ends, aggregation is remembered for ten rounds, and a flow returns to its probe when the
-//! losses that ended it turn out to be spurious. `parts/bbr/profile.rs` lists all differences side by side. The draft
-//! specifies no reaction to marks, so its packets are not ECN-capable. Pitfalls: as with `bbr3`.
+//! losses that ended it turn out to be spurious. `algorithms/bbr/profile.rs` lists all differences side by side. The
+//! draft specifies no reaction to marks, so its packets are not ECN-capable. Pitfalls: as with `bbr3`.
 
 use crate::parts::bbr::{BbrParams, BbrProfile, Machine};
 use crate::Scheme;

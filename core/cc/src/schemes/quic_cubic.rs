@@ -10,9 +10,9 @@
 //! The window emulates N = 2 connections: a loss leaves (N - 1 + 0.7)/N = 0.85 of it, and Reno's window grows by 3 N^2
 //! (1 - beta)/(1 + beta) = 0.973 packets per round trip. Both complement the curve of CUBIC, which is recomputed for
 //! each packet acknowledged, but only every 30 ms while the window is constant, and never exceeds the window by more
-//! than half of the bytes acknowledged. Slow start ends by HyStart on a rise of the delay (`parts/hystart.rs`), never
-//! on trains. A timeout reduces the window to two packets. The flow is paced at 2 windows per smoothed RTT in slow
-//! start and at 1.25 after it, with bursts of ten packets after a pause.
+//! than half of the bytes acknowledged. Slow start ends by HyStart on a rise of the delay (`algorithms/hystart.rs`),
+//! never on trains. A timeout reduces the window to two packets. The flow is paced at 2 windows per smoothed RTT in
+//! slow start and at 1.25 after it, with bursts of ten packets after a pause.
 //!
 //! Its transport settings: an initial window of 32 packets, an acknowledgement for every second packet or after 25 ms,
 //! timeouts by RFC 6298 of at least 200 ms. Losses are detected as by the transport's default, with a packet threshold

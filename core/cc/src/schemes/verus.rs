@@ -4,7 +4,7 @@
 //! Provenance: Y. Zaki, T. Pötsch, J. Chen, L. Subramanian, C. Görg, "Adaptive Congestion Control for Unpredictable
 //! Cellular Networks", SIGCOMM 2015, with the rules and constants of the authors' program (github.com/yzaki/verus,
 //! commit d4b447e, verus_server.cpp), which the paper leaves open in places. The curve is the smoothing spline of the
-//! library used by the program (`parts/spline.rs`), to nine digits. Deviations: epochs have their exact length, whereas
+//! library used by the program (`maths/spline.rs`), to nine digits. Deviations: epochs have their exact length, whereas
 //! the program sleeps and then works; a packet reported only by a later acknowledgement counts as acknowledged but
 //! yields no delay, nor does (`late_delays`) a reordered one; the packets of an epoch leave as soon as the transport is
 //! called; an application-limited window does not grow, the rules are suspended while the flow is idle, the minimum

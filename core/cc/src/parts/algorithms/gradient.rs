@@ -1,7 +1,7 @@
 //! Steps along a measured gradient of utility, as Vivace and its successor take them: in proportion to the
 //! gradient, larger with each step in the same direction, and within a bound that grows as well.
 
-use super::exp_log::powf;
+use crate::parts::exp_log::powf;
 
 /// Bytes of a packet that count in rates: its payload and headers, since UDT's programs count whole packets.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,7 @@
 //! one reduction per epoch, a restart after a timeout, and the undo of spurious losses. A scheme adds its
 //! [`WindowRules`].
 
-use super::CongestionWindow;
+use crate::parts::CongestionWindow;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, Fields, HeardSends, LossCause, LossEvent,
     SendEvent, SpuriousLossEvent,

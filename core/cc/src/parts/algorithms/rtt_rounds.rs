@@ -124,9 +124,9 @@ impl RttRounds {
 /// For unit tests: one round trip of `samples` acknowledgements of one packet each, all with `rtt`, passed to `rules`
 /// as by `LossBased`.
 #[cfg(test)]
-pub(crate) fn play_round<R: super::WindowRules>(
+pub(crate) fn play_round<R: crate::parts::WindowRules>(
     rules: &mut R,
-    window: &mut super::CongestionWindow,
+    window: &mut crate::parts::CongestionWindow,
     rtt: Span,
     samples: u32,
 ) {

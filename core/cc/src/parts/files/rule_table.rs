@@ -1,6 +1,6 @@
 //! Rule tables of Remy: boxes that tile the space of a sender's signals, each with an action.
 
-use super::model_file::Model;
+use crate::parts::model_file::Model;
 
 /// Signals of a sender: averages of the spacing of packets when sent and when received (ms), the ratio of the last
 /// round trip to the minimum, and a slower average of the spacing when received (ms).

@@ -4,10 +4,10 @@
 //! defines recurrent ones. Single precision; only additions, multiplications and divisions in a fixed order, so that a
 //! run is the same on every machine. Nothing is allocated after the construction.
 
-use super::Lstm;
 use super::lstm::{LstmLayer, MAX_LAYERS, MAX_UNITS};
-use super::model_file::Model;
-use super::network_arithmetic::{add_product, tanh};
+use crate::parts::Lstm;
+use crate::parts::model_file::Model;
+use crate::parts::neural_arithmetic::{add_product, tanh};
 
 /// The kind of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The sender of all learned schemes whose policy is a network: an observation set, a step rule, an action, and the place
 //! where decisions are made.
 
-use super::Network;
-use super::actions::{Action, ActionSpace, Control};
-use super::network_arithmetic::largest;
-use super::observations::Observer;
-use super::step_rules::Steps;
+use crate::parts::Network;
+use crate::parts::actions::{Action, ActionSpace, Control};
+use crate::parts::neural_arithmetic::largest;
+use crate::parts::observations::Observer;
+use crate::parts::step_rules::Steps;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossEvent, SendEvent,
     SpuriousLossEvent,

@@ -1,7 +1,7 @@
 //! Actions: the effect of a policy's decisions on window and rate.
 
-use super::exp_log::exp;
-use super::neural_policy::{self, ACTIONS, Ewma, Flight, window_after};
+use crate::parts::exp_log::exp;
+use crate::parts::neural_policy::{self, ACTIONS, Ewma, Flight, window_after};
 use crate::{AckEvent, Allowance, Fields, LossEvent, SendEvent, Setup};
 use narrows_units::{Bytes, Rate, Span, Time, choice};
 

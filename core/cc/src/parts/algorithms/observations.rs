@@ -15,7 +15,7 @@ pub use indigo::IndigoObserver;
 pub use muses::MusesObserver;
 pub use remy::RemyObserver;
 
-use super::actions::Controlled;
+use crate::parts::actions::Controlled;
 use crate::{AckEvent, AckedPacket, Fields, LossEvent, SendEvent};
 use narrows_units::{Time, choice};
 

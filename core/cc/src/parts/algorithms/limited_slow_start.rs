@@ -1,7 +1,7 @@
 //! Limited slow start (RFC 3742): beyond a window of `max_ssthresh` packets, slow start adds at most
 //! half of that many packets per round trip, so that a large window is not overshot by its own size.
 
-use super::CongestionWindow;
+use crate::parts::CongestionWindow;
 
 /// The rule with its one parameter.
 #[derive(Clone, Copy, Debug)]

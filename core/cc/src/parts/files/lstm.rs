@@ -8,8 +8,8 @@
 //! Single precision, as in training; only additions, multiplications and divisions in an order that is fixed here, so
 //! that a run is the same on every machine. Nothing is allocated after the construction.
 
-use super::model_file::Model;
-use super::network_arithmetic::{add_product, logistic, tanh};
+use crate::parts::model_file::Model;
+use crate::parts::neural_arithmetic::{add_product, logistic, tanh};
 
 /// Larger networks are too slow for a decision every few milliseconds.
 pub(super) const MAX_UNITS: usize = 4_096;

@@ -1,7 +1,7 @@
 //! The common part of Indigo and Muses: the five actions on the window, the records of each packet, and averages over a
 //! step.
 
-use super::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, Setting, settings, timeout};
+use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, Setting, settings, timeout};
 use crate::{AckedPacket, Fields, LossEvent, SendEvent};
 use narrows_units::{Bytes, Span, Time};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! A scheme wrapper with a coarse clock, as in programs that count whole milliseconds.
 
-use super::StepClock;
-use super::actions::ActionSpace;
+use crate::parts::StepClock;
+use crate::parts::actions::ActionSpace;
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnEvent, Fields, HeardSends, LossEvent,
     LostPacket, SendEvent, SpuriousLossEvent,
