@@ -3,9 +3,9 @@
 //! Provenance: google/bbr, branch v3, net/ipv4/tcp_bbr.c (2023). Where the two differ, this scheme follows the code and
 //! `bbr-draft` the Internet-Draft; `algorithms/bbr/profile.rs` lists both side by side. Deviations: amounts are counted
 //! in bytes and real numbers where the code rounds to packets and 1/256; packets leave one by one at the pacing rate
-//! and in bursts only after a delay; the share of marked data that ends a probe is that of the current and the last round,
-//! not of the exact interval of a rate sample; losses repaired by a tail-loss probe are treated like others; no load
-//! balancing by flow labels (PLB).
+//! and in bursts only after a delay; the share of marked data that ends a probe is that of the current and the last
+//! round, not of the exact interval of a rate sample; losses repaired by a tail-loss probe are treated like others; no
+//! load balancing by flow labels (PLB).
 //!
 //! Like version 1 it sends at the measured bandwidth. New are a long-term bound of the data in flight, lowered when a
 //! probe loses more than 2 %, and short-term bounds of bandwidth and data in flight that follow the delivery rate in
