@@ -1,8 +1,10 @@
-//! Decisions per second of the learning environment: in Rust, and through the interfaces of Gymnasium.
+//! Decisions per second of processor time in the learning environment: in Rust, and through the interfaces of
+//! Gymnasium.
 
 use crate::{peak_memory_mb, repeat};
 use narrows_cc::testing::{example_file, example_files};
 use narrows_gym::{COUNTERS, Course, Outputs, Reward, Worlds};
+use narrows_sys::clock;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +18,8 @@ const RAISES: [f32; 3] = [4.0, 4.0, 3.0];
 /// Indigo over 12 Mbit/s and 40 ms, with its inputs and actions.
 fn course() -> Course {
     let file = example_file("indigo");
-    let end = 1_000_000_000_000u64;
+    // Longer than all runs of a single world together: the next step of an ended episode costs nothing.
+    let end = 1_000_000_000_000_000u64;
     Course {
         cell: json!({
             "format": "narrows/cell/1", "id": "gym", "scheme": "indigo", "run": 1, "where": "simulate", "seed": 1,
@@ -59,15 +62,17 @@ pub fn table(runs: usize) {
         }
         let actions = vec![HOLD; count];
         let steps = DECISIONS.div_ceil(count);
-        let spread = repeat(
-            runs,
-            || {
-                for _ in 0..steps {
-                    worlds.step(&actions, &skip, &mut outputs);
-                }
-                steps * count
-            },
-            |decisions, seconds| *decisions as f64 / seconds,
+        let speed = || {
+            let start = clock::thread_cpu_ns();
+            for _ in 0..steps {
+                worlds.step(&actions, &skip, &mut outputs);
+            }
+            (steps * count) as f64 * 1e9 / (clock::thread_cpu_ns() - start) as f64
+        };
+        let spread = repeat(runs, speed, |speed, _| *speed);
+        assert!(
+            outputs.endings.iter().all(|ending| *ending == 0),
+            "an episode has ended"
         );
         println!(
             "{:50} {:>24} {:8.0} MB",
