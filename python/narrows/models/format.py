@@ -1,8 +1,8 @@
 """The format of model files: safetensors, with the kind of the model among the metadata.
 
-The core reads the same files (`core/cc/src/parts/files/model_file.rs`) and decides whether a model can be used;
-this module writes them, and reads the parts that are shown to people. Files of the former format (a line, a
-JSON header, arrays) are converted.
+The core reads the same files (`core/cc/src/parts/files/model_file.rs`) and decides whether a model can be
+used; this module writes them, and reads the parts that are shown to people. Files of the former format (a
+line, a JSON header, arrays) are converted.
 """
 
 from __future__ import annotations
