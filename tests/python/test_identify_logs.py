@@ -61,7 +61,7 @@ def test_the_command_takes_a_compressed_log_and_says_what_it_lacks(tmp_path: Pat
     shutil.copy(CORPUS / "qlog" / "aioquic-server.qlog.gz", tmp_path)
     shown = run("identify", tmp_path / "aioquic-server.qlog.gz")
     assert "slow start, growth per round      2.0" in shown
-    assert "a log does not tell whether the rate of the path changes" in " ".join(shown.split())
+    assert "a log does not say whether the rate of the path changes" in " ".join(shown.split())
     assert "probe-" not in shown
 
 

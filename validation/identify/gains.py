@@ -30,8 +30,8 @@ class Gain:
 
 
 def measure_gains(namer: Namer, seconds: Mapping[str, float]) -> tuple[list[Gain], float]:
-    """The gain of each probe, in the order in which a greedy choice takes them, and the share of right names
-    with all."""
+    """The gain of each probe, in the order in which a greedy choice takes them, and the share of correct
+    names with all probes."""
     lines = {probe: np.array([key[1] == probe for key in namer.model.keys]) for probe in PROBES}
     every = np.ones(len(namer.model.keys), bool)
     whole = _share_right(namer, every)

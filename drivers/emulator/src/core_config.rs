@@ -7,7 +7,7 @@ use narrows_units::{Span, Time};
 /// The rule by which the destination of a packet is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// By its address, which is that of a host of the run.
+    /// Each frame leaves at the host that has its destination address.
     ByAddress,
     /// Frames that enter at one of two ports leave at the other, regardless of their destination.
     Across,

@@ -241,7 +241,7 @@ impl Applications {
         }
     }
 
-    /// The receiver at `receiver` has received the position that its connection waits for.
+    /// Called when the receiver with the index `receiver` has data up to the position that its connection waits for.
     #[cold]
     pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize, exchange: &mut PacketExchange) {
         let SimEndpoint {

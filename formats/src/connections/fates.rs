@@ -1,6 +1,6 @@
 //! The fate of each packet with data, from a capture of one end.
 //!
-//! At the sender, acknowledgements tell it, selective ones included. At the receiver a packet arrives or leaves a hole
+//! At the sender, acknowledgements show it, selective ones included. At the receiver a packet arrives or leaves a hole
 //! in the stream; when it was sent follows from the sender's time stamps. UDP has neither.
 
 use super::capture_side::{Distances, Side, find_datagram_side, find_side};

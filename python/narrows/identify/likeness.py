@@ -180,7 +180,7 @@ def _surprise(deviation: Floats) -> Floats:
 
 
 def _describe_numbers(values: Sequence[Floats]) -> _Numbers:
-    """The description from the values of each scheme. A scheme without values is described by all others, so
+    """Describes each scheme by its values. A scheme without values is described by all others, so
     that only the presence of a value speaks against it."""
     every = np.concatenate([*values, np.zeros(0)])
     location, spread = (float(np.median(every)), float(every.std()) + 1e-3) if len(every) else (0.0, 1.0)

@@ -44,7 +44,7 @@ class PathFactors:
 
     @classmethod
     def from_seed(cls, seed: int, spread: float = SPREAD) -> PathFactors:
-        """Uniformly distributed factors; equal seeds have equal ones."""
+        """Uniformly distributed factors; equal seeds give equal factors."""
         factors = np.random.default_rng(seed).uniform(1 - spread, 1 + spread, 3)
         return cls(*(round(float(factor), 3) for factor in factors))
 

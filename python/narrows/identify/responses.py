@@ -139,7 +139,7 @@ def _ratio_of_round_trips(trace: Trace, start_s: float, end_s: float) -> float:
 def _base_round_trips(trace: Trace) -> tuple[float, float]:
     """The fixed round trips of the flow and of the only other one, in seconds."""
     if trace.settings is None:
-        raise NotMeasuredError("a log does not tell the round trip of another flow")
+        raise NotMeasuredError("a log does not contain the round trip of another flow")
     flows = [flow for flow in trace.settings.flows if not flow.background]
     if len(flows) != 2:
         raise NotMeasuredError("there are not two flows of the scheme")
@@ -153,7 +153,7 @@ def find_steps(trace: Trace, member: str) -> list[tuple[float, float]]:
     """The changes of a rate or a delay during the run: time, and new value in base units."""
     steps = []
     if trace.settings is None:
-        raise NotMeasuredError(f"a log does not tell whether the {member} of the path changes")
+        raise NotMeasuredError(f"a log does not say whether the {member} of the path changes")
     for change in trace.settings.timeline:
         part = change.values.part(member) if member == "rate" else None
         value = part.number(member) if part is not None else change.values.number(member)

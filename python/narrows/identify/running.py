@@ -157,7 +157,7 @@ def load_probes(probes: Sequence[str], changes: list[Override]) -> tuple[dict[st
 
 
 def length_s(loaded: Loaded) -> float:
-    """The seconds of a probe with one run of each of its cells."""
+    """The duration of a probe in seconds, with one run of each of its cells."""
     points = {row.label for row in loaded.scenario.schemes}
     return loaded.scenario.duration_ns / 1e9 * len(points)
 

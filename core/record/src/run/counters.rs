@@ -46,7 +46,7 @@ pub struct Fingerprint {
     pub kind: String,
     /// Name of the algorithm.
     pub name: String,
-    /// Version of Narrows for native schemes, the version that they print for programs.
+    /// For native schemes the version of Narrows, for programs the version that they print.
     pub version: Option<String>,
     /// Hash of its source, for native schemes.
     pub git: Option<String>,

@@ -25,7 +25,7 @@ pub(super) enum Command {
         /// When `CLOCK_REALTIME` of this machine reads this.
         #[serde(default)]
         real_ns: Option<u64>,
-        /// Error bound of that, if it was computed from a reading of the other machine's clock.
+        /// Error bound of `real_ns`, if that was computed from a reading of the other machine's clock.
         #[serde(default)]
         error_ns: Option<u64>,
     },

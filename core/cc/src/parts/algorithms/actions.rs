@@ -141,7 +141,7 @@ const SILENCE: Span = Span::from_ms(1_000);
 const CHECK: Span = Span::from_us(500);
 /// Time without sending after which Muses sends one packet regardless, before any RTT is known.
 const FIRST_PROBE: Span = Span::from_ms(10);
-/// The assumed action before the first: twice.
+/// The action that is assumed before the first decision: doubling.
 const INITIAL_ACTION: usize = ACTIONS - 1;
 
 /// A decision.

@@ -46,7 +46,7 @@ fn a_packet_may_be_early_by_its_rounding_only() {
         early(&mut d, alone, ns);
         breaks_rate(&d)
     };
-    // One for rounding, and one because departures before it were computed.
+    // One packet is allowed for rounding, and one because the earlier departures are computed, not measured.
     assert!(!by(2) && by(3));
 }
 
