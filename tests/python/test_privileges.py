@@ -62,7 +62,7 @@ def test_endpoints_and_the_emulator_give_up_what_they_do_not_need(tmp_path: Path
                     if inner.get("Name") == "emulator":
                         emulators.append((int(inner["CapEff"], 16), inner["Seccomp"]))
             time.sleep(0.02)
-    assert run.returncode in (0, 6), "what it measured is no matter here, on a machine that may be busy"
+    assert run.returncode in (0, 6), "its measurements do not matter here, on a machine that may be busy"
     assert len(endpoints) == 2, "the sender and the receiver"
     allowed = CAP_NET_ADMIN if scheme.startswith("linux:") else 0
     for told in endpoints.values():
