@@ -33,6 +33,7 @@ _REMEDIES = {
     "narrows/calibration/1": "calibrate again in another folder",
     "narrows/calibration-input/1": "put the original back, or calibrate again in another folder",
     "narrows/lab-run/1": "put the original back, or run the laboratory again in another folder",
+    "narrows/archive/1": "narrows archive make -o {folder} makes it again",
     "narrows/site/1": "remove {folder} and make the site again",
 }
 _MINOR = ".1"

@@ -226,6 +226,7 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
         "cite": ("cite",),
         "ls": ("ls", "note", "tag", "merge"),
         "site": ("site",),
+        "archive": ("archive",),
         "check": ("check",),
     },
     "Data": {

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from narrows.documents import (
+    archive,
     calibration,
     campaign,
     comparison,
@@ -54,6 +55,10 @@ FORMATS = {
     "lab-report": Format(laboratory.FORMAT, "`comparison.json` of a laboratory", laboratory.LabReport),
     "sweep": Format(sweep.FORMAT, "`sweep.json`", sweep.Sweep),
     "site": Format(site.FORMAT, "`site.json`", site.Site),
+    "archive": Format(archive.FORMAT, "`archive.json`", archive.Archive),
+    "archive-comparison": Format(
+        archive.COMPARISON_FORMAT, "`narrows archive compare A B --json`", archive.ArchiveComparison
+    ),
     "list": Format(listing.FORMAT, "`narrows ls --json`", listing.Listing),
     "cite": Format(publications.FORMAT, "`narrows cite --json`", publications.Citation),
     "check": Format(run.CHECK_FORMAT, "`narrows check DIR --json`", run.CheckReport),
