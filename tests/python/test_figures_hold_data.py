@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 import figures_kit as kit
 from narrows.cli.plot import _PRESETS
-from narrows.report import ReportError, drawing, figures, plotting
+from narrows.report import ReportError, drawing, figures, overlay, plotting
 from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import Options
 from narrows.report.plotting import Choice
@@ -37,7 +37,8 @@ EVERY_SIZE = os.environ.get("NARROWS_FIGURES") == "all"
 SIZES = [(1, 2), (1, 17), (1, 24), (6, 2), (6, 17), (6, 24), (18, 2), (18, 17), (18, 24)]
 QUICK = {(1, 24), (6, 17), (18, 2)}
 CAMPAIGN = [name for name, kind in figures.registry().items() if kind.scope == "campaign"]
-RUN = [name for name, kind in figures.registry().items() if kind.scope == "run"]
+# A figure of one run with several panels has a test in test_plot_rrul.py.
+RUN = [n for n, kind in figures.registry().items() if kind.scope == "run" and overlay.possible(kind)]
 #: Figures that fit every row into a small space are always drawn in the largest case.
 ALWAYS = {"parameter"}
 
@@ -197,8 +198,8 @@ def test_every_figure_of_the_registry_is_drawn_by_a_campaign(matrix: Path, place
     drawn |= {
         name for name in RUN if any(figures.registry()[name].absent(run) is None for run in data.runs[:30])
     }
-    # Pairs and frames have separate campaigns here; films need a player (test_programs_video.py).
-    assert set(figures.registry()) - drawn == {"pairs", "frames", "playback"}
+    # Pairs and frames have separate campaigns here; films need a player, rrul a load.
+    assert set(figures.registry()) - drawn == {"pairs", "frames", "playback", "rrul"}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -175,9 +175,9 @@ def test_a_flow_stands_alone_where_it_is_chosen(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--figure", "nonsense"], "there is no figure 'nonsense'; choose one of path, summary"),
-        (["--figure", "delays"], "there is no figure 'delays'; did you mean"),
-        (["--schemes", "cubik"], "there is no scheme 'cubik'; did you mean"),
+        (["--figure", "nonsense"], "figure 'nonsense' does not exist; choose one of path, summary"),
+        (["--figure", "delays"], "figure 'delays' does not exist; did you mean"),
+        (["--schemes", "cubik"], "scheme 'cubik' does not exist; did you mean"),
         (["--figure", "delay", "--runs", "99"], "there is no run '99' with a record"),
         (["--figure", "delay", "--flows", "7"], "has no flow 7; it has 1, 2"),
         (["--figure", "parameter"], "The scenario has no matrix"),

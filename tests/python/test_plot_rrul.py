@@ -10,9 +10,15 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+import figures_kit as kit
 from narrows.cli.all_commands import app
-from narrows.report import ReportError, plot
+from narrows.cli.plot import _PRESETS
+from narrows.report import ReportError, plot, plotting
+from narrows.report.drawing import Options
 from narrows.report.figures import rrul
+from narrows.report.plotting import Choice
+
+PRESETS = {name.value: Options(width, height, size) for name, (width, height, size) in _PRESETS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +76,9 @@ def test_a_run_without_load_and_exchanges_is_one_sentence(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.exception
     with pytest.raises(ReportError, match="exchanges requests and answers"):
         plot(out, "rrul")
+
+
+@pytest.mark.parametrize("preset", ["column", "text", "slide"])
+def test_all_data_are_inside_the_axes_and_no_text_over_another(folder: Path, preset: str) -> None:
+    drawn = plotting.compose(Choice((folder,), "rrul"), PRESETS[preset])
+    assert kit.problems(drawn.figure) == []
