@@ -79,7 +79,7 @@ fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize
         return Err("there is only one flow".into());
     }
     let starts = subject.cell.flows_under_test().map(|flow| flow.start_ns);
-    let shared = subject.cell.shared_span_ns();
+    let shared = subject.shared_span_ns;
     if let (Some(began), Some((from, _))) = (starts.max(), shared)
         && began < from
     {

@@ -87,7 +87,7 @@ fn congestion(subject: &Subject<'_>) -> Result<Congestion, String> {
     if tested.len() < 2 {
         return Err("there is only one flow".into());
     }
-    let shared = subject.cell.shared_span_ns();
+    let shared = subject.shared_span_ns;
     let (from, to) = shared.ok_or("the flows never run all at the same time")?;
     let mut begun: Vec<(u64, usize)> = Vec::new();
     for (place, (flow, states)) in tested.iter().enumerate() {

@@ -343,6 +343,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         targets,
         states: told,
         completions,
+        shared_span_ns: record.cell.shared_span_ns(),
         congestion: OnceCell::new(),
     })
 }

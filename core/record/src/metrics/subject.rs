@@ -30,6 +30,8 @@ pub(super) struct Material<'a> {
     pub(super) states: Vec<StatesOfFlow>,
     /// Histograms of completion times, in place of transfers.
     pub(super) completions: Cow<'a, [CompletionRow]>,
+    /// From the last start of a flow under test to the first stop, within the part that is measured.
+    pub(super) shared_span_ns: Option<(u64, u64)>,
     /// The congestion events of the flows under test, computed when a metric first asks for them.
     pub(super) congestion: OnceCell<Result<Congestion, String>>,
 }
@@ -81,6 +83,8 @@ pub struct Subject<'a> {
     pub queueing: Result<DelayDistribution, String>,
     /// Capacity of bottlenecks.
     pub capacities: &'a Capacities,
+    /// The time during which all flows under test run, if there is one.
+    pub shared_span_ns: Option<(u64, u64)>,
     /// The flows of the subject.
     traffic: Vec<&'a FlowTraffic>,
     /// All flows of the cell, background included.
@@ -197,6 +201,7 @@ impl<'a> Subject<'a> {
             delays,
             queueing,
             capacities: &material.capacities,
+            shared_span_ns: material.shared_span_ns,
             traffic,
             whole,
             transfers,
@@ -304,7 +309,7 @@ impl<'a> Subject<'a> {
         if self.flow.is_some() {
             return self.traffic().collect();
         }
-        let span = self.cell.shared_span_ns().unwrap_or((0, u64::MAX));
+        let span = self.shared_span_ns.unwrap_or((0, u64::MAX));
         let narrow = self.bottlenecks(span).ok();
         let links = |t: &FlowTraffic| {
             let route = self.cell.route_of(t.flow, t.direction);

@@ -19,7 +19,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
     if subject.traffic().count() < 2 {
         return Err("there is only one flow".into());
     }
-    if subject.cell.shared_span_ns().is_none() {
+    if subject.shared_span_ns.is_none() {
         return Err("the flows never run all at the same time".into());
     }
     // All throughputs refer to the same span, so bytes serve as well.

@@ -68,7 +68,7 @@ pub(super) fn windows(
     width: usize,
     minimum: usize,
 ) -> Result<Vec<f64>, String> {
-    let span = subject.cell.shared_span_ns();
+    let span = subject.shared_span_ns;
     let (from, to) = span.ok_or("the flows never run all at the same time")?;
     let count = ((to - from) / SECOND) as usize / width;
     if count < minimum {

@@ -1,6 +1,7 @@
 //! Senders and receivers counted the packets that the network saw.
 
 use super::{CheckOutcome, Evidence, VerifierCheck};
+use crate::Direction;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "endpoints",
@@ -16,6 +17,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let blurred = evidence.packets.is_none()
         && (evidence.run.elements.iter().any(|e| e.copied_packets > 0)
             || evidence.stages.iter().any(|stage| stage.corrupts));
+    let all_seen = SeenFlows::count(evidence);
     for flow in &evidence.cell.flows {
         let summary = evidence
             .run
@@ -25,7 +27,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let Some(summary) = summary else {
             return CheckOutcome::Fails(format!("run.json says nothing about flow {}", flow.flow));
         };
-        let seen = count_seen(evidence, flow.flow, flow.direction);
+        let seen = all_seen.get(flow.flow, flow.direction);
         let one_way = !["requests", "web"].contains(&flow.traffic.kind.as_str());
         if summary
             .receiver
@@ -89,7 +91,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     ))
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct SeenPackets {
     /// Packets that left the sender, without copies.
     sent: u64,
@@ -99,32 +101,47 @@ struct SeenPackets {
     sound_bytes: u64,
 }
 
-/// Packets of one flow's data that the network saw.
-fn count_seen(evidence: &Evidence<'_>, flow: u16, direction: crate::Direction) -> SeenPackets {
-    let mut seen = SeenPackets::default();
-    if let Some(packets) = &evidence.packets {
-        for row in 0..packets.len() {
-            if packets.flow[row] != flow || packets.direction[row] != direction {
-                continue;
-            }
-            let size = u64::from(packets.size[row]);
-            if packets.copy_of[row] == 0 {
-                seen.sent += 1;
-                seen.sent_bytes += size;
-            }
-            if packets.sound(row) {
-                seen.sound += 1;
-                seen.sound_bytes += size;
+/// Packets of each flow's data that the network saw, by the flow's number and the direction. Counted in one pass: a cell
+/// may have thousands of flows.
+struct SeenFlows(Vec<[SeenPackets; 2]>);
+
+impl SeenFlows {
+    fn count(evidence: &Evidence<'_>) -> SeenFlows {
+        let mut seen = SeenFlows(Vec::new());
+        if let Some(packets) = &evidence.packets {
+            for row in 0..packets.len() {
+                let flow = seen.entry(packets.flow[row], packets.direction[row]);
+                let size = u64::from(packets.size[row]);
+                if packets.copy_of[row] == 0 {
+                    flow.sent += 1;
+                    flow.sent_bytes += size;
+                }
+                if packets.sound(row) {
+                    flow.sound += 1;
+                    flow.sound_bytes += size;
+                }
             }
         }
-    }
-    for bin in evidence.bins.iter().flat_map(|(bins, _)| bins) {
-        if bin.flow == flow && bin.direction == direction {
-            seen.sent += bin.sent_packets;
-            seen.sent_bytes += bin.sent_bytes;
-            seen.sound += bin.arrived_packets;
-            seen.sound_bytes += bin.arrived_bytes;
+        for bin in evidence.bins.iter().flat_map(|(bins, _)| bins) {
+            let flow = seen.entry(bin.flow, bin.direction);
+            flow.sent += bin.sent_packets;
+            flow.sent_bytes += bin.sent_bytes;
+            flow.sound += bin.arrived_packets;
+            flow.sound_bytes += bin.arrived_bytes;
         }
+        seen
     }
-    seen
+
+    fn entry(&mut self, flow: u16, direction: Direction) -> &mut SeenPackets {
+        let index = usize::from(flow);
+        if index >= self.0.len() {
+            self.0.resize(index + 1, Default::default());
+        }
+        &mut self.0[index][direction as usize]
+    }
+
+    fn get(&self, flow: u16, direction: Direction) -> SeenPackets {
+        let directions = self.0.get(usize::from(flow)).copied().unwrap_or_default();
+        directions[direction as usize]
+    }
 }
