@@ -91,12 +91,16 @@ pub struct CellFlow {
 pub struct Traffic {
     /// Its kind, as in the registry.
     pub kind: String,
+    /// For exchanges: whether they follow each other over one open connection.
+    #[serde(default)]
+    pub persistent: Option<bool>,
 }
 
 impl Default for Traffic {
     fn default() -> Self {
         Traffic {
             kind: "bulk".to_owned(),
+            persistent: None,
         }
     }
 }

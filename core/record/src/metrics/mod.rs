@@ -56,6 +56,8 @@ metrics!(
     offered,
     time_scales,
     convergence,
+    responsiveness,
+    quality_of_outcome,
 );
 
 mod bytes_per_second;

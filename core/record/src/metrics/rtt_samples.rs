@@ -55,6 +55,17 @@ impl RttSamples {
         Some(run.rtt_ns)
     }
 
+    /// The values between two times, each with the nanoseconds for which it was the latest. The last value lasts until
+    /// the end.
+    pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ends = self.runs.iter().skip(1).map(|run| run.from_ns);
+        let spans = self.runs.iter().zip(ends.chain([u64::MAX]));
+        spans.filter_map(move |(run, end)| {
+            let lasted = end.min(to).saturating_sub(run.from_ns.max(from));
+            (lasted > 0).then_some((run.rtt_ns, lasted))
+        })
+    }
+
     /// The values of all samples that count, in order, each with how often it was sampled.
     pub fn counted<'a>(all: impl Iterator<Item = &'a RttSamples>) -> Vec<(u64, u64)> {
         let runs = all.flat_map(|samples| &samples.runs);
