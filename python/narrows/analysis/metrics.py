@@ -60,6 +60,10 @@ _HEADS = {
     "completion_p50_ns": "p50 FCT",
     "completion_p95_ns": "p95 FCT",
     "completion_mean_ns": "mean FCT",
+    "responsiveness_rpm": "respon-\nsiveness",
+    "foreign_responsiveness_rpm": "separate\nconnections",
+    "loaded_responsiveness_rpm": "load's\nconnections",
+    "qoo_ratio": "QoO",
 }
 #: Words that people use for a metric, in addition to its name, label and head.
 _ALSO = {
@@ -73,6 +77,8 @@ _ALSO = {
     "utilisation": "utilization_ratio",
     "fairness": "jain_index",
     "rtt": "rtt_p95_ns",
+    "rpm": "responsiveness_rpm",
+    "qoo": "qoo_ratio",
 }
 
 

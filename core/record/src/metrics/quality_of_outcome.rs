@@ -32,7 +32,11 @@ const ALL: Metric = Metric {
                  1 from the optimal values on, 0 from the unacceptable ones on, linear between. Delays are one-way, \
                  in the direction of the flow's data.",
     source: "draft-ietf-ippm-qoo-10, section 3.4",
-    compute: |subject| Ok(latency(subject)?.min(loss(subject)?).min(throughput(subject)?)),
+    compute: |subject| {
+        Ok(latency(subject)?
+            .min(loss(subject)?)
+            .min(throughput(subject)?))
+    },
     ..Metric::SHARE
 };
 
@@ -73,7 +77,11 @@ fn latency(subject: &Subject<'_>) -> Measured {
 
 fn loss(subject: &Subject<'_>) -> Measured {
     let (optimal, unacceptable) = EXAMPLE.loss;
-    Ok(score(value_of("loss_ratio", subject)?, optimal, unacceptable))
+    Ok(score(
+        value_of("loss_ratio", subject)?,
+        optimal,
+        unacceptable,
+    ))
 }
 
 fn throughput(subject: &Subject<'_>) -> Measured {
@@ -84,7 +92,10 @@ fn throughput(subject: &Subject<'_>) -> Measured {
 /// The value of another metric.
 fn value_of(name: &str, subject: &Subject<'_>) -> Measured {
     let metric = metrics().find(|metric| metric.name == name);
-    metric.map_or_else(|| Err(format!("{name} is not defined")), |metric| metric.value(subject))
+    metric.map_or_else(
+        || Err(format!("{name} is not defined")),
+        |metric| metric.value(subject),
+    )
 }
 
 /// 1 at or below `optimal`, 0 at or above `unacceptable`, linear between.

@@ -10,5 +10,6 @@ mod graph;
 mod measures;
 mod metrics;
 mod reference;
+mod responsiveness;
 mod time_scales;
 mod verify;
