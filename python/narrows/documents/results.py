@@ -48,6 +48,15 @@ class Metric(Quantity, frozen=True, kw_only=True):
         return self.own is not UNSET
 
 
+class RegisteredMetric(Metric, frozen=True, kw_only=True):
+    """A metric in the registry of the core."""
+
+    #: The part of a scenario that it is about; null if every scenario has it.
+    group: str | None = None
+    #: The reason why a flow without that part has no value.
+    no_subject: str | None = None
+
+
 class Column(Part, frozen=True, kw_only=True):
     """A column that distinguishes rows: a key of the matrix, or a parameter."""
 

@@ -19,6 +19,7 @@ from narrows.report.content import MetricDefinition
 from narrows.report.data import Campaign, Run
 from narrows.scenario import registry
 from narrows.scenario.measure import part_in_words
+from narrows.scenario.programs import playback
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
 
@@ -39,13 +40,11 @@ class TableFile(Part, frozen=True, kw_only=True):
     headline: list[str]
     if_measured: list[str]
     heads: dict[str, str]
-    optional: tuple[str, ...]
-    not_meant: list[str]
     more: dict[str, MoreTable]
 
 
 _FILE = from_data(read_packaged(Path(__file__).with_name("tables.yaml")), TableFile, "tables.yaml")
-OPTIONAL, MORE = _FILE.optional, _FILE.more
+MORE = _FILE.more
 SAME = "Runs of a simulated scheme are identical when nothing on the path uses chance."
 
 
@@ -54,12 +53,16 @@ MOST_BACKGROUND = 4
 
 
 def meaningful_metrics(campaign: Campaign) -> list[Metric]:
-    """The metrics that are meaningful in a campaign."""
+    """The metrics of a campaign without those about parts of a scenario that this one lacks."""
+    known = registry.metrics()
+    groups = {name for name, metric in known.items() if metric.group} | {row[0] for row in playback.METRICS}
+    return [m for m in campaign.metrics if m.name not in groups or m.name in campaign.measured]
 
-    def optional(name: str) -> bool:
-        return name.startswith(OPTIONAL) and name != "jain_index"
 
-    return [m for m in campaign.metrics if not optional(m.name) or m.name in campaign.measured]
+def _has_no_subject(name: str, reason: str) -> bool:
+    """True if a metric is about a part of scenarios that a flow lacks."""
+    metric = registry.metrics().get(name)
+    return metric is not None and metric.no_subject == reason
 
 
 def _unit(metric: Quantity) -> str:
@@ -276,7 +279,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 row.append(Cell(units.number(value, places), marks=marks))
                 continue
             reason = _reason(run, key, name)
-            if reason in _FILE.not_meant or (key in run.rows and not _is_meant(metric, key)):
+            if _has_no_subject(name, reason) or (key in run.rows and not _is_meant(metric, key)):
                 row.append(_dash())
             else:
                 row.append(_not_available(notes, [reason]))
@@ -297,7 +300,7 @@ def _why_none(run: Run, metric: Metric, keys: list[str]) -> list[str]:
     """
     rows = [key for key in keys if _is_meant(metric, key)]
     reasons = dict.fromkeys(_reason(run, key, metric.name) for key in rows)
-    return [reason for reason in reasons if reason and reason not in _FILE.not_meant]
+    return [reason for reason in reasons if reason and not _has_no_subject(metric.name, reason)]
 
 
 def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | None:

@@ -22,7 +22,7 @@ from narrows.scenario.quantity import show
 
 if TYPE_CHECKING:
     from narrows.documents.components import Element
-    from narrows.documents.results import Metric
+    from narrows.documents.results import RegisteredMetric
 
 #: True while scenarios are read whose caller makes the decisions of schemes, as learning environments do.
 decided_outside: ContextVar[bool] = ContextVar("decided_outside", default=False)
@@ -230,13 +230,14 @@ def load() -> Registry:
 
 
 @lru_cache(maxsize=1)
-def metrics() -> dict[str, Metric]:
+def metrics() -> dict[str, RegisteredMetric]:
     """The metrics of a run, by name."""
     # Imported late: lists of schemes and elements do not need it.
     from narrows import _native
-    from narrows.documents.results import Metric
+    from narrows.documents.results import RegisteredMetric
 
-    return {metric.name: metric for metric in from_data(json.loads(_native.metrics()), list[Metric])}
+    entries = from_data(json.loads(_native.metrics()), list[RegisteredMetric])
+    return {metric.name: metric for metric in entries}
 
 
 def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:

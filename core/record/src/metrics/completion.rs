@@ -1,6 +1,6 @@
 //! Times that transfers of applications took.
 
-use super::{DelayDistribution, Measured, Metric, Subject};
+use super::{DelayDistribution, Group, Measured, Metric, Subject};
 use crate::cell::KeptTransfers;
 use crate::histogram::HistogramBucket;
 
@@ -10,6 +10,7 @@ pub(super) const METRICS: &[Metric] = &[P50, P95, MEAN, COMPLETE, INCOMPLETE];
 const P50: Metric = Metric {
     name: "completion_p50_ns",
     label: "median completion time",
+    group: Some(Group::Transfers),
     definition: "Median, by nearest rank, of the times from an application's request for a \
                  transfer until its last byte arrived, over the transfers that were complete at \
                  the end. Compare it with the number of those that were not. Transfers count if they \
@@ -96,7 +97,7 @@ fn times_from_bins(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), St
 
 fn some(times: DelayDistribution, open: u64) -> Result<(DelayDistribution, u64), String> {
     if times.count() == 0 && open == 0 {
-        return Err("no application made transfers".into());
+        return Group::Transfers.absent();
     }
     Ok((times, open))
 }

@@ -8,7 +8,7 @@
 
 use super::time_scales::windows;
 use super::bytes_per_second::SECOND;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Better, Group, Measured, Metric, Scope, Subject};
 
 /// Maximum deviation of each flow from the mean of all, relative to the mean.
 const DELTA: f64 = 0.1;
@@ -25,6 +25,7 @@ const fn time(
         show_unit: "s",
         show_scale: 1e-9,
         scope: Scope::All,
+        group: Some(Group::Sharing),
         happened: Some(happened),
         definition: "Time from the last start of a flow to the middle of the first window in which \
                      the throughput of every flow is within 10 % of their mean. Runs in which that never happens have no value: compare it with the share of the runs that converged.",

@@ -1,6 +1,6 @@
 //! Reports of sinks of datagrams.
 
-use super::{Measured, Metric, Scope, Subject};
+use super::{Group, Measured, Metric, Scope, Subject};
 use crate::run::ReceiverCounters;
 
 /// Registry entries.
@@ -9,6 +9,7 @@ pub(super) const METRICS: &[Metric] = &[LOSS, OUT_OF_ORDER, JITTER];
 const LOSS: Metric = Metric {
     name: "datagram_loss_ratio",
     label: "datagrams lost",
+    group: Some(Group::Datagrams),
     definition: "Datagrams whose sequence number never arrived at the sink, divided by the sum of these and those that arrived: the ratio that iperf reports as lost/total.",
     source: "RFC 7680 (one-way loss), by numbers at the receiver",
     compute: loss,
@@ -43,7 +44,7 @@ fn sinks<'a>(subject: &'a Subject<'_>) -> Result<Vec<&'a ReceiverCounters>, Stri
     let receivers = subject.summaries().flatten().map(|flow| &flow.receiver);
     let sinks: Vec<_> = receivers.filter(|r| r.lost_datagrams.is_some()).collect();
     if sinks.is_empty() {
-        return Err("no sink of datagrams reported".into());
+        return Group::Datagrams.absent();
     }
     subject.whole_run()?;
     Ok(sinks)

@@ -1,6 +1,6 @@
 //! Delay of frames of video.
 
-use super::{DelayDistribution, Measured, Metric, Subject};
+use super::{DelayDistribution, Group, Measured, Metric, Subject};
 
 /// Registry entries.
 pub(super) const METRICS: &[Metric] = &[P50, P95];
@@ -8,6 +8,7 @@ pub(super) const METRICS: &[Metric] = &[P50, P95];
 const P50: Metric = Metric {
     name: "frame_delay_p50_ns",
     label: "median frame delay",
+    group: Some(Group::Frames),
     definition: "Median, by nearest rank, of the times from the capture of a frame until its last \
                  packet arrived, over the frames of which all packets arrived. The wait in the sender is included; decoding and a playout buffer are not.",
     source: "RFC 8867, section 4.1 (end-to-end delay, here of frames)",

@@ -1,6 +1,6 @@
 //! Frames of video that were of no use to a viewer.
 
-use super::{Measured, Metric, Subject};
+use super::{Group, Measured, Metric, Subject};
 
 /// A frame that takes longer is too late for a conversation.
 pub(super) const LATE_NS: u64 = 400_000_000;
@@ -9,6 +9,7 @@ pub(super) const LATE_NS: u64 = 400_000_000;
 pub(super) const METRICS: &[Metric] = &[Metric {
     name: "frame_loss_ratio",
     label: "frames lost or late",
+    group: Some(Group::Frames),
     definition: "Share of the frames that were not complete at the receiver 400 ms after their capture: discarded by the sender, hit by a loss, or late. Frames of the last 400 ms of a flow are excluded.",
     source: "the limit is that of ITU-T G.114 for one-way delay",
     compute,

@@ -1,7 +1,7 @@
 //! Times in which a viewer saw a frozen picture.
 
 use super::subject::FramesOfFlow;
-use super::{Measured, Metric, Subject};
+use super::{Group, Measured, Metric, Subject};
 use std::collections::VecDeque;
 
 /// Number of intervals whose mean is the usual interval.
@@ -17,6 +17,7 @@ pub(super) const METRICS: &[Metric] = &[COUNT, SHARE];
 const COUNT: Metric = Metric {
     name: "freezes",
     label: "freezes",
+    group: Some(Group::Frames),
     definition: "Times between two frames that were at least three times as long as the mean of the \
                  last 30, and at least 150 ms longer. Frames count at the time at which they were complete, unless a later frame was complete before; whether they could be decoded without the missing ones is not considered. A source that pauses freezes as well. The end of the flow ends the last interval.",
     source: "W3C Identifiers for WebRTC's Statistics API, freezeCount",

@@ -9,7 +9,7 @@
 //! the same congestion. Events are compared at the element that dropped, not at the senders.
 
 use super::subject::{Congestion, StatesOfFlow};
-use super::{DroppedPacket, FlowTraffic, Measured, Metric, Subject};
+use super::{DroppedPacket, FlowTraffic, Group, Measured, Metric, Subject};
 
 /// Registry entries.
 pub(super) const METRICS: &[Metric] = &[COUNT, SYNCHRONISATION];
@@ -28,6 +28,7 @@ const SYNCHRONISATION: Metric = Metric {
     name: "loss_synchronisation",
     label: "loss synchronisation",
     better: None,
+    group: Some(Group::Sharing),
     definition: "For a flow: share of the congestion events, while all flows under test run, in which it lost packets. For all: the mean share of flows that lost packets, from 1 / n if losses never coincide to 1 if they always do. A congestion event comprises the loss events that begin within one round trip, that of the flow with the longest, after its first.",
     source: "synchronisation of losses as in Shorten, Wirth and Leith, IEEE/ACM Transactions on \
              Networking 14(3), 2006",

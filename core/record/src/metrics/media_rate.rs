@@ -1,7 +1,7 @@
 //! The rate of the video itself.
 
 use super::subject::rate_bps;
-use super::{Measured, Metric, Subject};
+use super::{Group, Measured, Metric, Subject};
 
 /// Registry entries.
 pub(super) const METRICS: &[Metric] = &[SENT, TARGET];
@@ -9,6 +9,7 @@ pub(super) const METRICS: &[Metric] = &[SENT, TARGET];
 const SENT: Metric = Metric {
     name: "media_sent_bps",
     label: "media bitrate",
+    group: Some(Group::Frames),
     definition: "Bits of the frames that were sent completely, without any header, divided by the time for which the flow ran; summed over flows.",
     source: "RFC 8867, section 4.1 (sending rate), of the media",
     compute: sent_rate,

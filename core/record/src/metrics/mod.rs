@@ -62,6 +62,7 @@ metrics!(
 
 mod bytes_per_second;
 mod distribution;
+mod group;
 mod links;
 mod rtt_samples;
 pub mod states;
@@ -69,6 +70,7 @@ mod subject;
 mod traffic;
 
 pub use distribution::DelayDistribution;
+pub use group::Group;
 pub use links::LinkTraffic;
 pub use rtt_samples::RttSamples;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
@@ -110,6 +112,8 @@ pub struct Metric {
     pub better: Option<Better>,
     /// Its subjects.
     pub scope: Scope,
+    /// The part of a scenario that it is about; `None` if every scenario has a value.
+    pub group: Option<Group>,
     /// The metric that is 1 in runs in which the event timed by this metric happened, and 0 in the others. Runs in
     /// which it did not happen have no value, so that a mean over the runs would be meaningless.
     pub happened: Option<&'static str>,
@@ -169,6 +173,7 @@ impl Metric {
             show_scale,
             better: Some(better),
             scope: Scope::Both,
+            group: None,
             happened: None,
             definition: "",
             source: "",
@@ -221,6 +226,8 @@ impl Metric {
             },
             "links": matches!(self.scope, Scope::AllAndLinks | Scope::Any),
             "happened": self.happened,
+            "group": self.group.map(Group::name),
+            "no_subject": self.group.and_then(Group::no_subject),
             "definition": self.definition,
             "source": self.source,
         })

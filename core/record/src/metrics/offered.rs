@@ -1,11 +1,12 @@
 //! The load that applications offered.
 
-use super::{Measured, Metric, Subject};
+use super::{Group, Measured, Metric, Subject};
 
 /// Registry entry.
 pub(super) const METRICS: &[Metric] = &[Metric {
     name: "offered_bps",
     label: "offered load",
+    group: Some(Group::Load),
     better: None,
     definition: "Application data that sources which choose their load offered while they ran, in bits divided by that time; summed over flows.",
     source: "count of the sources",
@@ -18,5 +19,5 @@ fn compute(subject: &Subject<'_>) -> Measured {
     let flows = subject.summaries().flatten();
     let offered = flows.filter_map(|flow| Some(flow.offered?.mean_bps));
     let sum = offered.fold(None, |sum: Option<f64>, bps| Some(sum.unwrap_or(0.0) + bps));
-    sum.ok_or_else(|| "no application that chooses its load took part".into())
+    sum.map_or_else(|| Group::Load.absent(), Ok)
 }

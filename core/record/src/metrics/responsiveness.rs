@@ -1,6 +1,6 @@
 //! Responsiveness under working conditions: round trips per minute while the path carries a load.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Better, Group, Measured, Metric, Scope, Subject};
 use crate::cell::{CellFlow, KeptTransfers};
 
 /// Registry entries.
@@ -21,6 +21,7 @@ const BOTH: Metric = Metric {
     show_scale: 1.0,
     better: Some(Better::Higher),
     scope: Scope::All,
+    group: Some(Group::Load),
     definition: "Round trips per minute under load: the mean of the responsiveness on separate connections and on \
                  those of the load, over the last 20 s in which all bulk flows run.",
     source: "draft-ietf-ippm-responsiveness-09, section 5.3.1, without TLS",

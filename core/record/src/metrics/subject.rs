@@ -1,6 +1,7 @@
 //! The subject of a metric: one flow, or all flows of a cell together.
 
 use super::distribution::DelayDistribution;
+use super::group::Group;
 use super::links::LinkTraffic;
 use super::rtt_samples::RttSamples;
 use super::traffic::{FlowTraffic, RecordTraffic};
@@ -298,7 +299,7 @@ impl<'a> Subject<'a> {
     /// No flow did.
     pub fn frames(&self) -> Result<impl Iterator<Item = FramesOfFlow<'a>> + '_, String> {
         if self.frames.is_empty() {
-            return Err("no frames of video were sent".into());
+            return Group::Frames.absent();
         }
         Ok(self.frames.iter().copied())
     }

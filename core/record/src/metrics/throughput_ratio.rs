@@ -1,6 +1,6 @@
 //! Ratio of throughputs.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Better, Group, Measured, Metric, Scope, Subject};
 
 /// Registry entry.
 pub(super) const METRICS: &[Metric] = &[Metric {
@@ -8,6 +8,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     label: "throughput ratio",
     better: Some(Better::Higher),
     scope: Scope::All,
+    group: Some(Group::Sharing),
     definition: "Smallest throughput of a flow divided by the largest, while all flows run, from \
                  the last start to the first stop: 1 if all are equal, 0 if one got nothing.",
     source: "Ha et al., PFLDnet 2006 (throughput ratio of two flows)",

@@ -4,7 +4,7 @@
 //! use the same windows, so that simultaneous throughputs are compared.
 
 use super::bytes_per_second::SECOND;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Better, Group, Measured, Metric, Scope, Subject};
 
 /// Fairness in windows of this many seconds.
 const fn jain(
@@ -17,6 +17,7 @@ const fn jain(
         label,
         better: Some(Better::Higher),
         scope: Scope::All,
+        group: Some(Group::Sharing),
         definition: "Mean of Jain's index over successive windows of the time during which all flows run, each over the bits that arrived in the window; windows in which nothing arrived are excluded.",
         source: "Jain, Chiu and Hawe, DEC-TR-301, 1984; time scales as in Ha et al., PFLDnet 2006",
         compute,
