@@ -143,8 +143,8 @@ def test_members_that_early_results_lack_are_filled_in(document: dict[str, Any])
     assert [line.scheme for line in made.summary] == ["cubic", "reno"]
 
 
-@pytest.mark.parametrize("words", [["--help"], ["scenarios"]])
-def test_scenarios_and_help_do_without_the_library(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["scenarios", "--help"]])
+def test_help_does_without_the_library(words: list[str]) -> None:
     code = (
         f"import sys; sys.argv = ['narrows', *{words!r}]\n"
         "from narrows.cli import main\n"

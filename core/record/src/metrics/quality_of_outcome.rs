@@ -32,11 +32,7 @@ const ALL: Metric = Metric {
                  1 from the optimal values on, 0 from the unacceptable ones on, linear between. Delays are one-way, \
                  in the direction of the flow's data.",
     source: "draft-ietf-ippm-qoo-10, section 3.4",
-    compute: |subject| {
-        Ok(latency(subject)?
-            .min(loss(subject)?)
-            .min(throughput(subject)?))
-    },
+    compute: lowest,
     ..Metric::SHARE
 };
 
@@ -64,6 +60,16 @@ const THROUGHPUT: Metric = Metric {
     compute: throughput,
     ..ALL
 };
+
+/// The lowest score. A score of 0 decides even if another has no value: without arrivals no delay is known.
+fn lowest(subject: &Subject<'_>) -> Measured {
+    let scores = [latency(subject), loss(subject), throughput(subject)];
+    if scores.contains(&Ok(0.0)) {
+        return Ok(0.0);
+    }
+    let scores: Vec<f64> = scores.into_iter().collect::<Result<_, _>>()?;
+    Ok(scores.into_iter().fold(1.0, f64::min))
+}
 
 fn latency(subject: &Subject<'_>) -> Measured {
     let mut worst = 1.0_f64;

@@ -21,7 +21,7 @@ const BOTH: Metric = Metric {
     show_scale: 1.0,
     better: Some(Better::Higher),
     scope: Scope::All,
-    group: Some(Group::Load),
+    group: Some(Group::Transfers),
     definition: "Round trips per minute under load: the mean of the responsiveness on separate connections and on \
                  those of the load, over the last 20 s in which all bulk flows run.",
     source: "draft-ietf-ippm-responsiveness-09, section 5.3.1, without TLS",
@@ -48,9 +48,12 @@ const LOADED: Metric = Metric {
     ..BOTH
 };
 
-/// The last part of the time in which all bulk flows under test run.
+/// The last part of the time in which all bulk flows under test run, if a flow probes the path.
 fn window(subject: &Subject<'_>) -> Result<(u64, u64), String> {
     let cell = subject.cell;
+    if !cell.flows_under_test().any(is_probe) {
+        return Err("no flow of requests over open connections probes the path".into());
+    }
     let load = || cell.flows_under_test().filter(|flow| is_load(flow));
     let from = load().map(|flow| flow.start_ns).max();
     let to = load().map(|flow| flow.stop_ns.min(cell.duration_ns)).min();

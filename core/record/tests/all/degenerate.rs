@@ -158,7 +158,10 @@ fn one_packet_has_a_delay_and_no_throughput() {
         ("jain_10s", 0.5),
     ];
     let all = [&own[..], &shared[..], &NEVER_FAIR[..]].concat();
-    expect(&one, &[("1", &own), ("2", &[]), ("all", &all)]);
+    // 25 ms and no loss are optimal.
+    let scores = [("qoo_latency_ratio", 1.0), ("qoo_loss_ratio", 1.0)];
+    let first = [&own[..], &scores].concat();
+    expect(&one, &[("1", &first), ("2", &[]), ("all", &all)]);
     assert_eq!(
         reason(&one, "all", "throughput_bps"),
         "only one packet arrived, so there is no span of time"
@@ -185,7 +188,9 @@ fn everything_was_dropped() {
     ];
     let mut all = [&own[..], &NEVER_FAIR[..], &[("bottleneck_drop_ratio", 1.0)]].concat();
     all[2].1 = 34.0;
-    expect(&lost, &[("1", &own), ("2", &own), ("all", &all)]);
+    // One unacceptable condition is enough.
+    let each = [&own[..], &[("qoo_loss_ratio", 0.0), ("qoo_ratio", 0.0)]].concat();
+    expect(&lost, &[("1", &each), ("2", &each), ("all", &all)]);
     assert_eq!(reason(&lost, "all", "delay_p95_ns"), "no packet arrived");
 }
 
@@ -212,6 +217,11 @@ fn alone(packets: f64, every_ms: f64) -> Vec<(&'static str, f64)> {
         ("loss_ratio", 0.0),
         ("loss_pantheon_ratio", 0.0),
         ("loss_events", 0.0),
+        // Less than 4 Mbit/s.
+        ("qoo_ratio", 0.0),
+        ("qoo_latency_ratio", 1.0),
+        ("qoo_loss_ratio", 1.0),
+        ("qoo_throughput_ratio", 0.0),
     ]);
     values
 }
