@@ -19,7 +19,7 @@ from narrows.documents.reference import schema
 from narrows.errors import DataError, ScenarioError
 from narrows.identify import next_probe, overlays, references
 from narrows.identify.calibration import Sums
-from narrows.identify.features import LONG, PAUSE, PROBES, SHORT, TWO_RTTS
+from narrows.identify.features import ECN, LONG, PAUSE, PROBES, SHORT, TWO_RTTS
 from narrows.identify.naming import NONE, Namer, best_of
 from narrows.identify.naming_text import sentence
 from narrows.identify.probe_paths import UNCHANGED, PathFactors, load_probe
@@ -62,6 +62,24 @@ def cards() -> dict[str, Card]:
     """Cards of schemes on a path that the library does not have."""
     factors = PathFactors.from_seed(OTHER_SEED)
     return {scheme: simulate_card(scheme, OTHER_SEED, factors) for scheme in SHAPES}
+
+
+def test_lines_that_depend_on_the_transport_do_not_count_for_another(
+    namer: Namer, cards: dict[str, Card]
+) -> None:
+    from msgspec.structs import replace as with_members
+
+    # As from a kernel that negotiates ECN for BBR: the reactions to marks are those of another sender.
+    kept = [line for line in cards["bbr1"].lines if line.probe != ECN]
+    marked = [line for line in cards["cubic"].lines if line.probe == ECN]
+    native = with_members(cards["bbr1"], lines=kept + marked)
+    kernel = with_members(native, scheme="linux:bbr", where="emulate")
+    own, other = namer.name(native), namer.name(kernel)
+    assert own is not None and other is not None
+    assert other.candidates[0].name == "bbr1"
+    assert float(other.none) < float(own.none)
+    pauses = np.array([probe == PAUSE for _, probe in namer.model.keys])
+    assert namer.know(native)[pauses].any() and not namer.know(kernel)[pauses].any()
 
 
 def test_families_are_disjoint_and_name_schemes_that_exist() -> None:

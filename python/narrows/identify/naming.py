@@ -4,21 +4,27 @@ The lines' log-likelihoods are summed for each scheme. How much the sum is worth
 a sender is none of the library's (`calibration`), is fitted to the library itself, with exactly the lines
 that the card has: each part of its seeds is named by the others, once with all schemes, and once without the
 family of the scheme. Before any measurement "none of these" is as probable as all schemes together.
+
+The references run over our transport. Another one resumes in its own way after a pause, and may negotiate ECN
+with any scheme, so these lines say nothing there: the first about any scheme, the second about those that
+send without ECN over ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from narrows.documents.identify import Candidate, Card, Evidence, Naming
 from narrows.identify.calibration import Fit, Sums, Trials, fit_trials
-from narrows.identify.features import COMBINED, FEATURES
+from narrows.identify.features import COMBINED, ECN, FEATURES, PAUSE
 from narrows.identify.likeness import Likeness, Model, Observation
 from narrows.identify.reference_library import Key, Library
 from narrows.identify.scheme_families import family_of, name_of
 from narrows.identify.trace import Bools, Floats
+from narrows.scenario import registry
 
 #: Parts into which the seeds of the library are divided for the calibration.
 FOLDS = 4
@@ -29,6 +35,11 @@ CONTRADICTION = 2.5
 #: Candidates below this probability are not listed, except the first two.
 LEAST_LISTED = 0.01
 NONE = "none of these"
+
+
+def is_of_our_transport(card: Card) -> bool:
+    """Whether the sender of a card is a native scheme, and so shares the transport of the references."""
+    return card.where == "simulate" or card.scheme in registry.load().schemes
 
 
 class Namer:
@@ -73,15 +84,33 @@ class Namer:
         if card is None:
             return np.zeros(len(self.model.keys), bool)
         observation = Observation.from_card(card)
-        return np.array([key in observation.values or key in observation.absent for key in self.model.keys])
+        omitted = () if is_of_our_transport(card) else (PAUSE,)
+        return np.array(
+            [
+                (key in observation.values or key in observation.absent) and key[1] not in omitted
+                for key in self.model.keys
+            ]
+        )
+
+    def _compare(self, card: Card) -> Likeness:
+        """The likeness of a card to each scheme."""
+        likeness = self.model.compare([Observation.from_card(card)])
+        if is_of_our_transport(card):
+            return likeness
+        schemes = registry.load().schemes
+        without = [schemes[name].ecn == "none" for name in self.names]
+        marked = [probe == ECN for _, probe in self.model.keys]
+        counts = ~np.outer(without, marked)
+        return replace(
+            likeness, log_likelihood=likeness.log_likelihood * counts, surprise=likeness.surprise * counts
+        )
 
     def shares(self, card: Card | None) -> Floats:
         """The probabilities of all schemes, if it is one of them."""
         known = self.know(card)
         if card is None or not known.any():
             return np.full(len(self.model.schemes), 1 / len(self.model.schemes))
-        likeness = self.model.compare([Observation.from_card(card)])
-        shares, none = self.fit(known).probabilities(Sums.from_likeness(likeness, known))
+        shares, none = self.fit(known).probabilities(Sums.from_likeness(self._compare(card), known))
         return np.asarray(shares[0] / (1 - none[0]))
 
     def by_name(self, shares: Floats) -> Floats:
@@ -95,7 +124,7 @@ class Namer:
         if not known.any():
             return None
         observation = Observation.from_card(card)
-        likeness = self.model.compare([observation])
+        likeness = self._compare(card)
         shares, none = self.fit(known).probabilities(Sums.from_likeness(likeness, known))
         candidates = self._list_candidates(shares[0])
         scheme = self.model.schemes[int(shares[0].argmax())]
