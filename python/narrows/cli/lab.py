@@ -278,6 +278,49 @@ def mark(
     print_marks(stdout_console(), marks)
 
 
+@subcommand(lab, name="class", example="narrows lab class our-class")
+def mark_class(
+    folder: Annotated[
+        Path,
+        argument(
+            metavar="DIR",
+            help="Folder with a folder for each student: one in which a lesson was run, or several such.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        option("-o", "--output", metavar="OUT", help="Folder of the files.  [default: DIR-marks]"),
+    ] = None,
+    solution: Annotated[
+        Path | None,
+        option(metavar="FILE", help="The right answers, where the family comes without them."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Mark a class over all its lessons, rank it, and write a page for the teacher.
+
+    Each folder in DIR is a student. A lesson that was not handed in has no points. The page also
+    has the questions that most got wrong, with the most frequent wrong answer, and all predictions.
+
+    OUT receives class.html, class.csv (a line for each student and lesson) and class.json. They contain the
+    right answers and all names: they are for the teacher alone.
+    """
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
+    from narrows.documents.data import to_data
+    from narrows.lab.class_marks import mark_all
+    from narrows.lab.class_report import print_class, write
+
+    marks = mark_all(folder, solution)
+    target = output or folder.parent / f"{folder.resolve().name}-marks"
+    files = write(target, folder.resolve().name, marks)
+    if as_json:
+        print_json(to_data(marks))
+        return
+    print_class(stdout_console(), marks)
+    print(f"for the teacher: {files[0]}")
+
+
 @subcommand(lab, example="narrows lab contest paths submissions -o contest")
 def contest(
     paths: Annotated[

@@ -1,4 +1,5 @@
-"""The marks of a lesson (`narrows/lab-marks/1`) and the ranking of a contest (`narrows/contest/1`)."""
+"""The marks of a lesson (`narrows/lab-marks/1`), those of a class over several lessons
+(`narrows/lab-class/1`), and the ranking of a contest (`narrows/contest/1`)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 from narrows.documents.data import Count, Number, Part
 
 MARKS_FORMAT = "narrows/lab-marks/1"
+CLASS_FORMAT = "narrows/lab-class/1"
 CONTEST_FORMAT = "narrows/contest/1"
 
 
@@ -54,6 +56,46 @@ class Marks(Part, frozen=True, kw_only=True):
 
     format: str
     students: list[Student]
+    problems: list[Unmarked]
+
+
+class Pupil(Part, frozen=True, kw_only=True):
+    """A student of a class, with the marks of each lesson that was handed in."""
+
+    #: Students with the same number of points share a place.
+    place: Count
+    name: str
+    folder: str
+    points: Number
+    lessons: list[Student]
+
+
+class QuestionMarks(Part, frozen=True, kw_only=True):
+    """The answers of a class to one question."""
+
+    lab: str
+    question: str
+    ask: str
+    unit: str | None
+    #: The right answer; null if it follows from the runs of each student.
+    right_answer: str | None
+    #: Numbers of answers.
+    right: Count
+    wrong: Count
+    empty: Count
+    #: The most frequent wrong answer, if several students gave it, and their number.
+    common_wrong: str | None
+    common: Count
+
+
+class ClassMarks(Part, frozen=True, kw_only=True):
+    """The marks of a class."""
+
+    format: str
+    #: The lessons, with the points that each has.
+    lessons: dict[str, Number]
+    students: list[Pupil]
+    questions: list[QuestionMarks]
     problems: list[Unmarked]
 
 

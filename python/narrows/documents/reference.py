@@ -17,6 +17,7 @@ from narrows.documents import (
     hunt,
     identify,
     laboratory,
+    lessons,
     listing,
     notes,
     publications,
@@ -53,6 +54,9 @@ FORMATS = {
         identify.FORMAT, "`identify.json`, `narrows identify WHAT --json`", identify.Identification
     ),
     "lab-report": Format(laboratory.FORMAT, "`comparison.json` of a laboratory", laboratory.LabReport),
+    "lab-class": Format(
+        lessons.CLASS_FORMAT, "`class.json`, `narrows lab class DIR --json`", lessons.ClassMarks
+    ),
     "sweep": Format(sweep.FORMAT, "`sweep.json`", sweep.Sweep),
     "site": Format(site.FORMAT, "`site.json`", site.Site),
     "archive": Format(archive.FORMAT, "`archive.json`", archive.Archive),

@@ -108,7 +108,7 @@ def mark_folder(folder: Path, solution: Path | None, *, reveal: bool) -> Marks:
     Raises `DataError` if no lesson was run below the folder, or the only student cannot be marked.
     """
     if (folder / NOTE).is_file():
-        student = _mark_student(folder, solution, reveal)
+        student = mark_student(folder, solution, reveal)
         if student.problem:
             raise DataError(student.problem)
         return _marks([student])
@@ -116,7 +116,7 @@ def mark_folder(folder: Path, solution: Path | None, *, reveal: bool) -> Marks:
     folders = sorted(path for path in parts if path.is_dir() and not path.name.startswith("."))
     if not any((path / NOTE).is_file() for path in folders):
         raise DataError(f"{folder}: no lesson was run here; narrows lab run NAME -o {folder} runs one")
-    return _marks([_mark_student(path, solution, reveal) for path in folders])
+    return _marks([mark_student(path, solution, reveal) for path in folders])
 
 
 def _marks(students: list[Student]) -> Marks:
@@ -126,7 +126,7 @@ def _marks(students: list[Student]) -> Marks:
     return Marks(format=MARKS_FORMAT, students=students, problems=problems)
 
 
-def _mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
+def mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
     """The marks of one folder; in a class a folder that cannot be marked yields one sentence and does not
     affect the others' marks.
     """
