@@ -129,7 +129,7 @@ def test_margins_of_several_metrics() -> None:
         ("0 %", "must be more than 0"),
         ("100 %", "less than 100 %"),
         ("2 kB", "--margin"),
-        ("shine 2 ms", "no metric"),
+        ("shine 2 ms", 'metric "shine" does not exist'),
         ("thr 2 ms", "--margin"),
     ],
 )

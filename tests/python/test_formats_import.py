@@ -427,7 +427,7 @@ def test_damaged_files_end_in_one_sentence(tmp_path: Path, tool: str, case: str)
 @pytest.mark.parametrize("tool", list(IMPORTS))
 def test_missing_files_and_empty_folders_are_reported(tmp_path: Path, tool: str) -> None:
     result = narrows("import", tool, tmp_path / "none", "-o", tmp_path / "c")
-    assert isinstance(result.exception, DataError) and "no such file" in str(result.exception)
+    assert isinstance(result.exception, DataError) and "none: does not exist" in str(result.exception)
     (tmp_path / "folder").mkdir()
     result = narrows("import", tool, tmp_path / "folder", "-o", tmp_path / "c")
     assert isinstance(result.exception, DataError) and "has no files called" in str(result.exception)

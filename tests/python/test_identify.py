@@ -94,10 +94,10 @@ def test_a_budget_leaves_out_probes_and_says_so(tmp_path: Path) -> None:
     done = narrows("identify", "reno", "--runs", "1", "--budget", "1 ms", "-o", tmp_path / "out", "--json")
     assert done.exit_code == 0, done.output
     (card,) = json.loads(done.stdout)["cards"]
-    assert {line["why"] for line in card["lines"] if line["probe"] == "probe-ecn"} == {
-        "its probe did not run within 1 ms"
-    }
-    assert any(line.get("value") for line in card["lines"] if line["probe"] == "probe-short-rtt")
+    # The first probe runs whatever it takes.
+    (first,) = {line["probe"] for line in card["lines"] if line.get("value") is not None}
+    reasons = {line.get("why") for line in card["lines"] if line["probe"] != first}
+    assert reasons == {"its probe did not run within 1 ms"}
     assert json.loads((tmp_path / "out" / "identify.json").read_text())["cards"] == [card]
     # The folder is the same identification again.
     again = json.loads(narrows("identify", tmp_path / "out", "--json").stdout)["cards"][0]

@@ -355,7 +355,7 @@ def test_schemes_and_values_of_a_matrix_are_chosen_by_the_words_of_the_scenario(
         (["--only", "droptail=7 bdp"], "--only: droptail is never '7 bdp'; its values are 1 bdp, 2 bdp"),
         (["--only", "rate=1 Mbit/s"], "--only: the matrix has no 'rate'"),
         (["--only", "droptail"], 'is not a name and a value; write for example --only droptail="1 bdp"'),
-        (["--schemes", "bbr"], "there is no scheme 'bbr'"),
+        (["--schemes", "bbr"], "scheme 'bbr' does not exist"),
     ],
 )
 def test_names_and_values_that_do_not_exist_are_one_sentence_with_what_does(

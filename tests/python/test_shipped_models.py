@@ -89,7 +89,7 @@ def test_both_folders_are_listed_with_their_origins(tmp_path: Path, home: Path) 
         ("tao", SHIPPED, False, False),
     ]
     text = narrows("models", "list", cwd=tmp_path).stdout
-    assert "yours; hides the one that comes with Narrows" in text
+    assert "yours; hides the model that comes with Narrows" in text
     assert "trained by Narrows; yours is used" in text
     assert "no models are installed" not in text
 

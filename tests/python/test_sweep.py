@@ -163,7 +163,7 @@ def test_constraints_leave_points_out(tmp_path: Path) -> None:
         ),
         (
             "  path.forward.0.rate: [1 Mbit/s]\n  until: {metric: delay_p96_ns, within: 5 %}\n",
-            'no metric "delay_p96_ns"; did',
+            'metric "delay_p96_ns" does not exist; did',
         ),
         ("  path.forward.0.rate: [1 Mbit/s]\n  until: {metric: delay_p95_ns, within: 5 %}\n", "needs 6 runs"),
         ("  design: grid\n", "needs a key with values"),

@@ -274,4 +274,4 @@ def test_bad_options_have_their_sentence(tmp_path: Path) -> None:
     assert "--rate: 12 has no unit" in refused(*make, "constant", out, "--rate", "12")
     assert "is not a speed such as" in refused(*make, "cellular", out, "--speed", "30 mph")
     assert "must be more than 0" in refused(*make, "constant", out, "--rate", "0 bit/s")
-    assert 'shipped trace "none.trace"' in refused("trace", "show", "none.trace")
+    assert 'no shipped trace is named "none.trace"' in refused("trace", "show", "none.trace")

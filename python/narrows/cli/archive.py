@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 archive = group(
     "archive",
     "narrows archive make -o archive",
-    "A stated list of campaigns as a site, and what differs between two versions.",
+    "Campaigns of a list as a site, and changes between versions.",
 )
 
 #: Changes that are printed without --all.
