@@ -26,7 +26,7 @@ lesson:
       hints: [Read the report.]
       questions:
         delay: {ask: How long is the queue of Reno?, unit: ms, points: 2}
-        who: {ask: Who fills it?, options: [sender, receiver, nobody]}
+        who: {ask: Who fills it?, options: [sender, receiver, router]}
 """
 SOLUTION = """\
 schema: narrows/lab-solution/1

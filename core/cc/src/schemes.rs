@@ -17,7 +17,7 @@ macro_rules! schemes {
         /// The files of all schemes, in the same order.
         const FILES: &[&str] = &[$(include_str!(concat!("schemes/", stringify!($module), ".rs"))),+];
 
-        /// What each page says besides, in the same order: paragraphs made from other registries.
+        /// More paragraphs of each page, in the same order, made from other registries.
         const GENERATED: &[&[fn() -> String]] = &[$(&[$($describe)?]),+];
     };
 }

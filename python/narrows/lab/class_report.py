@@ -138,7 +138,7 @@ def _questions(questions: list[QuestionMarks]) -> Table:
 
 
 def _answers(student: Pupil, own: Student) -> Block | None:
-    """What a student answered and expected."""
+    """The answers and predictions of a student."""
     texts = []
     for mark in own.answers:
         unit = f" {mark.unit}" if mark.unit else ""
