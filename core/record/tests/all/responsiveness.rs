@@ -93,7 +93,7 @@ fn responsiveness_is_the_mean_of_both_kinds_of_round_trips() {
     );
     close(
         value(&draft, "all", "responsiveness_rpm"),
-        (1000.0 + 60_000.0 / mean) / 2.0,
+        f64::midpoint(1000.0, 60_000.0 / mean),
     );
     assert!(
         value(&draft, "1", "responsiveness_rpm")
