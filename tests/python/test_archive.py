@@ -197,7 +197,7 @@ def test_foreign_folders_and_unknown_names_are_refused(place: Path, copied: Path
     done = narrows("archive", "make", place / "list.yaml", "-o", copied, "--only", "plan")
     assert (code_of(done), "plain" in sentence(done)) == (2, True)
     done = narrows("archive", "compare", place, copied)
-    assert (code_of(done), "there is no archive" in sentence(done)) == (3, True)
+    assert (code_of(done), "the archive does not exist" in sentence(done)) == (3, True)
     (copied / "archive.json").write_text((copied / "archive.json").read_text().replace("reno", "cubic", 1))
     assert code_of(narrows("archive", "compare", copied, copied)) == 3
 

@@ -95,7 +95,7 @@ def test_common_errors_are_counted_by_question(group: tuple[Path, float], tmp_pa
     assert (who["right_answer"], who["common_wrong"], who["common"]) == ("sender", "receiver", 2)
     delay = rows["buffers", "look.delay"]
     assert (delay["right"], delay["wrong"], delay["empty"]) == (2, 1, 1)
-    # A single wrong answer is no pattern.
+    # A wrong answer that only one student gave is not common.
     assert (delay["common_wrong"], delay["common"]) == (None, 0)
 
 

@@ -125,7 +125,7 @@ def make(
     build([folder / CAMPAIGNS], folder / SITE, prune=True, processes=usable_processors())
     size = sum(file.stat().st_size for file in (folder / SITE).rglob("*") if file.is_file())
     archive = _describe(listed, folder, earlier + _processor_time() - began, size)
-    write_atomically(folder / NOTE, sealing.seal(_members(archive), FORMAT))
+    write_atomically(folder / NOTE, sealing.seal(to_data(archive), FORMAT))
     return Made(folder, archive, worst, broken_limits(listed.limits, archive))
 
 
@@ -141,19 +141,13 @@ def broken_limits(limits: Limits, archive: Archive) -> list[str]:
 
 
 def read_archive(place: Path) -> Archive:
-    """The archive in a folder or file. Raises `DataError` if there is none, or it is damaged."""
+    """The archive in a folder or file. Raises `DataError` if it does not exist or is damaged."""
     from narrows.campaign.json_files import read_json, read_typed
 
     file = place / NOTE if place.is_dir() else place
     if not file.exists():
-        raise DataError(f"{file}: there is no archive; narrows archive make -o {file.parent} makes one")
+        raise DataError(f"{file}: the archive does not exist; narrows archive make -o {file.parent} makes it")
     return read_typed(file, read_json(file, FORMAT), Archive)
-
-
-def _members(archive: Archive) -> dict[str, object]:
-    data = to_data(archive)
-    assert isinstance(data, dict)
-    return data
 
 
 def _earlier(folder: Path, listed: ArchiveList) -> float:

@@ -103,7 +103,7 @@ class Change(Part, frozen=True, kw_only=True, omit_defaults=False):
     #: The runs in both archives, and those in which the metric differs.
     runs: Count
     changed: Count
-    #: Medians over these runs; null if there is no value.
+    #: Medians over these runs; null if no run has a value.
     before: Number | None
     after: Number | None
 

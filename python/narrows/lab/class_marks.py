@@ -8,7 +8,7 @@ from pathlib import Path
 
 from narrows.documents.lessons import CLASS_FORMAT, ClassMarks, Mark, Pupil, QuestionMarks, Student, Unmarked
 from narrows.errors import DataError
-from narrows.lab.marking import EMPTY, NOT_RUN, RIGHT, WRONG, mark_student
+from narrows.lab.marking import EMPTY, NOT_RUN, RIGHT, WRONG, list_folders, list_unmarked, mark_student
 from narrows.lab.running import NOTE
 from narrows.progress import progress
 
@@ -29,7 +29,7 @@ def mark_all(folder: Path, solution: Path | None) -> ClassMarks:
             f"{folder}: is the folder of one student; narrows lab mark {folder} marks it, and a class is"
             " a folder of such folders"
         )
-    handed_in = {path: _list_runs(path) for path in _list_folders(folder)}
+    handed_in = {path: _list_runs(path) for path in list_folders(folder)}
     count = sum(map(len, handed_in.values()))
     if not count:
         raise DataError(
@@ -57,16 +57,11 @@ def mark_all(folder: Path, solution: Path | None) -> ClassMarks:
     )
 
 
-def _list_folders(folder: Path) -> list[Path]:
-    parts = folder.iterdir() if folder.is_dir() else ()
-    return sorted(path for path in parts if path.is_dir() and not path.name.startswith("."))
-
-
 def _list_runs(folder: Path) -> list[Path]:
     """The folders of a student in which a lesson was run."""
     if (folder / NOTE).is_file():
         return [folder]
-    return [path for path in _list_folders(folder) if (path / NOTE).is_file()]
+    return [path for path in list_folders(folder) if (path / NOTE).is_file()]
 
 
 def _rank(marked: dict[Path, list[Student]]) -> list[Pupil]:
@@ -98,9 +93,7 @@ def _name(folder: Path, students: Iterable[Student]) -> str:
 def _list_problems(folder: Path, students: list[Student]) -> list[Unmarked]:
     if not students:
         return [Unmarked(folder=str(folder), problem=f"{folder}: {NOT_RUN}: no lesson was run here")]
-    return [
-        Unmarked(folder=student.folder, problem=student.problem) for student in students if student.problem
-    ]
+    return list_unmarked(students)
 
 
 def _count_answers(marked: Iterable[list[Student]], lessons: Iterable[str]) -> list[QuestionMarks]:

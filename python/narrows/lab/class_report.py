@@ -13,7 +13,7 @@ from narrows.campaign.json_files import write_atomically
 from narrows.csv_text import Rows
 from narrows.documents.data import to_data
 from narrows.documents.lessons import ClassMarks, Pupil, QuestionMarks, Student
-from narrows.lab.marking import MARKED, RIGHT
+from narrows.lab.marking import MARKED, describe_mark
 from narrows.text import plural
 
 if TYPE_CHECKING:
@@ -139,15 +139,7 @@ def _questions(questions: list[QuestionMarks]) -> Table:
 
 def _answers(student: Pupil, own: Student) -> Block | None:
     """The answers and predictions of a student."""
-    texts = []
-    for mark in own.answers:
-        unit = f" {mark.unit}" if mark.unit else ""
-        text = f"{mark.outcome}{'' if mark.answer is None else f': {mark.answer}'}"
-        if mark.outcome != RIGHT and mark.right is not None:
-            text += f"; right is {mark.right}{unit}"
-        if mark.why:
-            text += f"; {mark.why}"
-        texts.append((mark.question, text))
+    texts = [(mark.question, describe_mark(mark, mark.outcome)) for mark in own.answers]
     expected = [(f"{task}, expected", text) for task, text in own.predictions.items()]
     title = f"{student.name}: {own.points:g} points"
     return section(title, Facts.new([*texts, *expected]), closed=True)

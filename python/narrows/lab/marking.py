@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,18 +113,27 @@ def mark_folder(folder: Path, solution: Path | None, *, reveal: bool) -> Marks:
         if student.problem:
             raise DataError(student.problem)
         return _marks([student])
-    parts = folder.iterdir() if folder.is_dir() else ()
-    folders = sorted(path for path in parts if path.is_dir() and not path.name.startswith("."))
+    folders = list_folders(folder)
     if not any((path / NOTE).is_file() for path in folders):
         raise DataError(f"{folder}: no lesson was run here; narrows lab run NAME -o {folder} runs one")
     return _marks([mark_student(path, solution, reveal) for path in folders])
 
 
+def list_folders(folder: Path) -> list[Path]:
+    """The folders in a folder, by name, without hidden ones."""
+    parts = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in parts if path.is_dir() and not path.name.startswith("."))
+
+
 def _marks(students: list[Student]) -> Marks:
-    problems = [
+    return Marks(format=MARKS_FORMAT, students=students, problems=list_unmarked(students))
+
+
+def list_unmarked(students: Iterable[Student]) -> list[Unmarked]:
+    """Those that could not be marked, with the reasons."""
+    return [
         Unmarked(folder=student.folder, problem=student.problem) for student in students if student.problem
     ]
-    return Marks(format=MARKS_FORMAT, students=students, problems=problems)
 
 
 def mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
@@ -244,17 +254,20 @@ def print_marks(console: Console, marks: Marks) -> None:
         print_text(console, problem.problem)
 
 
+def describe_mark(mark: Mark, head: str) -> str:
+    """The answer after `head`, and the right one and the reason where they are known."""
+    text = head if mark.answer is None else f"{head}: {mark.answer}"
+    if mark.outcome != RIGHT and mark.right is not None:
+        text += f"; right is {mark.right}{f' {mark.unit}' if mark.unit else ''}"
+    return f"{text}; {mark.why}" if mark.why else text
+
+
 def _print_student(console: Console, student: Student) -> None:
     from narrows.blocks.terminal import print_text
 
     texts = [f"expected: {task}: {text}" for task, text in student.predictions.items()]
     for mark in student.answers:
-        unit = f" {mark.unit}" if mark.unit else ""
-        text = f"{mark.outcome}: {mark.question}{'' if mark.answer is None else ': ' + mark.answer}"
-        if mark.outcome != RIGHT and mark.right is not None:
-            text += f"; right is {mark.right}{unit}"
-        if mark.why:
-            text += f"; {mark.why}"
+        text = describe_mark(mark, f"{mark.outcome}: {mark.question}")
         texts.append(f"{text}. {mark.explain}".rstrip())
     for text in texts:
         print_text(console, text)
