@@ -1,8 +1,8 @@
 //! Every metric on nearly empty records: a value computed by hand, or a reason.
 
-use crate::reference::{Draft, Plan};
+use crate::reference::{Draft, Plan, packet};
 use narrows_record::metrics::{measure, metrics};
-use narrows_record::{Direction, Fate, PacketRow, ReceiverCounters, SenderCounters};
+use narrows_record::{ReceiverCounters, SenderCounters};
 use serde_json::json;
 
 const MS: u64 = 1_000_000;
@@ -23,23 +23,7 @@ fn draft(flows: usize, packets: impl IntoIterator<Item = (u16, u64, Option<u64>)
     draft.frames.clear();
     let mut packets: Vec<(u16, u64, Option<u64>)> = packets.into_iter().collect();
     packets.sort_by_key(|&(_, sent, _)| sent);
-    let row = |(uid, (flow, sent_ns, arrived_ns)): (u64, (u16, u64, Option<u64>))| PacketRow {
-        copy_of: None,
-        flow,
-        direction: Direction::Forward,
-        uid,
-        size_bytes: 1000,
-        sent_ns,
-        arrived_ns,
-        late_ns: arrived_ns.map(|_| 0),
-        fate: if arrived_ns.is_some() {
-            Fate::Delivered
-        } else {
-            Fate::Dropped
-        },
-        element: arrived_ns.is_none().then(|| "forward.1".into()),
-        reason: arrived_ns.is_none().then(|| "queue_full".into()),
-    };
+    let row = |(uid, (flow, sent_ns, arrived_ns))| packet(flow, uid, sent_ns, arrived_ns);
     draft.rows = (1..).zip(packets).map(row).collect();
     for element in &mut draft.run.elements {
         (element.in_packets, element.dropped_packets) = (0, 0);

@@ -1,7 +1,7 @@
 //! Measured parts of runs, links by name, loss events, convergence and binned completion times,
 //! computed by hand and compared with counts of the reference calculator.
 
-use crate::reference::{Dice, Draft, Plan};
+use crate::reference::{Dice, Draft, Plan, packet};
 use narrows_record::completions::Completions;
 use narrows_record::metrics::measure;
 use narrows_record::{Cell, Direction, Fate, Measure, PacketRow, RowFile, StateRow, TransferRow};
@@ -28,22 +28,8 @@ fn draft(flows: usize, seconds: u64, packets: impl Iterator<Item = (u16, u64, bo
     }
     draft.states.clear();
     draft.rows = packets
-        .map(|(flow, sent_ns, dropped)| PacketRow {
-            flow,
-            direction: Direction::Forward,
-            uid: 0,
-            size_bytes: 1000,
-            sent_ns,
-            arrived_ns: (!dropped).then_some(sent_ns + 20 * MS),
-            late_ns: (!dropped).then_some(0),
-            fate: if dropped {
-                Fate::Dropped
-            } else {
-                Fate::Delivered
-            },
-            element: dropped.then(|| "forward.1".into()),
-            reason: dropped.then(|| "queue_full".into()),
-            copy_of: None,
+        .map(|(flow, sent_ns, dropped)| {
+            packet(flow, 0, sent_ns, (!dropped).then_some(sent_ns + 20 * MS))
         })
         .collect();
     draft.rows.sort_by_key(|row| row.sent_ns);

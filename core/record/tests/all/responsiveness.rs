@@ -1,8 +1,8 @@
 //! Responsiveness and quality of outcome of records made by hand.
 
-use crate::reference::{Draft, Plan};
+use crate::reference::{Draft, Plan, packet};
 use narrows_record::metrics::measure;
-use narrows_record::{Direction, Fate, PacketRow, StateRow, TransferRow};
+use narrows_record::{StateRow, TransferRow};
 use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
@@ -157,24 +157,7 @@ fn the_example_of_quality_of_outcome_scores_50_75_100() {
                 1_960..1_996 => 350,
                 _ => 375,
             };
-            let arrived_ns = (!dropped).then_some(n * MS + delay * MS);
-            PacketRow {
-                flow: 1,
-                direction: Direction::Forward,
-                uid: n + 1,
-                size_bytes: 1000,
-                sent_ns: n * MS,
-                arrived_ns,
-                late_ns: arrived_ns.map(|_| 0),
-                fate: if dropped {
-                    Fate::Dropped
-                } else {
-                    Fate::Delivered
-                },
-                element: dropped.then(|| "forward.1".into()),
-                reason: dropped.then(|| "queue_full".into()),
-                copy_of: None,
-            }
+            packet(1, n + 1, n * MS, (!dropped).then_some(n * MS + delay * MS))
         })
         .collect();
     close(value(&draft, "1", "delay_p99_ns"), 350e6);

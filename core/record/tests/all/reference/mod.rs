@@ -10,7 +10,7 @@ mod encoded;
 mod told;
 
 use narrows_record::{
-    Direction, FrameRow, Lateness, PacketRow, QueueRow, RunDocument, StateRow, TraceRow,
+    Direction, Fate, FrameRow, Lateness, PacketRow, QueueRow, RunDocument, StateRow, TraceRow,
     TransferRow, Versions,
 };
 use serde_json::json;
@@ -318,5 +318,28 @@ impl Plan {
             traces: Vec::new(),
             rows,
         }
+    }
+}
+
+/// A packet of 1000 bytes on the way forward: delivered without lateness at `arrived_ns`, or dropped by the full queue of
+/// `forward.1`.
+pub fn packet(flow: u16, uid: u64, sent_ns: u64, arrived_ns: Option<u64>) -> PacketRow {
+    let dropped = arrived_ns.is_none();
+    PacketRow {
+        copy_of: None,
+        flow,
+        direction: Direction::Forward,
+        uid,
+        size_bytes: 1000,
+        sent_ns,
+        arrived_ns,
+        late_ns: arrived_ns.map(|_| 0),
+        fate: if dropped {
+            Fate::Dropped
+        } else {
+            Fate::Delivered
+        },
+        element: dropped.then(|| "forward.1".into()),
+        reason: dropped.then(|| "queue_full".into()),
     }
 }
