@@ -132,7 +132,7 @@ check-python:
 	$(BIN)/narrows schema --lab | diff -u labs/lab.schema.json - || { echo "run: make generated"; exit 1; }
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 
-portable: ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
+portable: $(STAMPS)/tools ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
 	.ci/portable
 
 arm: build ## build the agent and a wheel for Linux on ARM into build/arm, and try the agent under qemu

@@ -266,13 +266,22 @@ def bpf_object_name(content: bytes) -> str:
     Raises ``ValueError`` with one sentence if there is none in it.
     """
 
+def git() -> str | None:
+    """The hash of the source tree that was built, if it was known at build time."""
+
 def registry() -> str:
     """Everything that scenarios may name, as JSON."""
 
-def simulate(cell_json: str, out_dir: _Path, files_dir: _Path | None = None) -> str:
+def simulate(
+    cell_json: str,
+    out_dir: _Path,
+    files_dir: _Path | None = None,
+    tell: Callable[[int, int], object] | None = None,
+) -> str:
     """Simulate a cell, write its record to ``out_dir``, and return the text of ``run.json``.
 
-    ``files_dir`` has the files that the cell names.
+    ``files_dir`` has the files that the cell names; ``tell`` gets the simulated time and its end, in
+    nanoseconds, five times a second.
     """
 
 def measure(cell_dir: _Path) -> str:

@@ -25,8 +25,13 @@ use errors::{cell_error, folder_error};
 use fallible_text::Text;
 use narrows_allocator::ExitingAllocator;
 use narrows_record::{Record, metrics, verify};
+use narrows_units::Time;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time between two reports of a simulation's progress.
+const TELL: Duration = Duration::from_millis(200);
 
 #[global_allocator]
 static ALLOCATOR: ExitingAllocator = ExitingAllocator;
@@ -69,7 +74,7 @@ mod _native {
     use super::tunnel::tunnel_arrivals;
     #[pymodule_export]
     use super::{
-        answer_states, bounds, bpf_object_name, check_element, check_scheme, measure,
+        answer_states, bounds, bpf_object_name, check_element, check_scheme, git, measure,
         metrics_registry, registry, simulate, verify_record, version,
     };
 }
@@ -78,6 +83,12 @@ mod _native {
 #[pyfunction]
 fn version() -> &'static str {
     narrows_cell::VERSION
+}
+
+/// The hash of the source tree that was built, if it was known at build time.
+#[pyfunction]
+fn git() -> Option<&'static str> {
+    narrows_cell::GIT
 }
 
 /// All entries that scenarios may name, as JSON.
@@ -162,14 +173,16 @@ fn bounds(cell_json: &str) -> PyResult<Text> {
 }
 
 /// Simulate a cell (JSON text), write its record to `out_dir`, and return the text of `run.json`.
-/// `files_dir` has the files that the cell names.
+/// `files_dir` has the files that the cell names; `tell` gets the simulated time and its end, in nanoseconds, five times
+/// a second.
 #[pyfunction]
-#[pyo3(signature = (cell_json, out_dir, files_dir = None))]
+#[pyo3(signature = (cell_json, out_dir, files_dir = None, tell = None))]
 fn simulate(
     py: Python<'_>,
     cell_json: &str,
     out_dir: PathBuf,
     files_dir: Option<PathBuf>,
+    tell: Option<Py<PyAny>>,
 ) -> PyResult<Text> {
     let folder = files_dir.unwrap_or_default();
     let load = |json: &serde_json::Value| narrows_cell::load_files(json, &folder);
@@ -177,9 +190,16 @@ fn simulate(
     // A signal (Ctrl-C) must not wait for the end of a long simulation.
     let mut interrupt: Option<PyErr> = None;
     let outcome = py.detach(|| {
-        // The method's own name is not general enough in the lifetime.
-        #[allow(clippy::redundant_closure_for_method_calls)]
-        let mut progress = |_| match Python::attach(|py| py.check_signals()) {
+        let mut told = Instant::now();
+        let mut progress = |time: Time| match Python::attach(|py| {
+            if let Some(tell) = &tell
+                && told.elapsed() >= TELL
+            {
+                told = Instant::now();
+                tell.call1(py, (time.ns(), cell.duration.ns()))?;
+            }
+            py.check_signals()
+        }) {
             Ok(()) => true,
             Err(error) => {
                 interrupt = Some(error);

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,12 @@ _REMOVE_S = 60.0
 #: Time for sudo to determine the user's rights; it may have to query a server.
 _SUDO_S = 30.0
 
+#: Why an installation without narrows-agent can't do what needs it, and what to do.
+MISSING, REMEDY = (
+    ("the program narrows-agent does not exist", "build it in the source tree with: make build")
+    if sys.platform == "linux"
+    else ("narrows-agent needs Linux", "run this on Linux, where the wheel contains narrows-agent")
+)
 _PACKAGED = Path(__file__).resolve().parent.parent / "_bin" / "narrows-agent"
 
 
@@ -62,9 +69,7 @@ def find_agent() -> Path:
     text = shutil.which("narrows-agent")
     if text:
         return Path(text)
-    raise UnavailableError(
-        "the program narrows-agent does not exist; build it in the source tree with: make build"
-    )
+    raise UnavailableError(f"{MISSING}; {REMEDY}")
 
 
 @dataclass
@@ -169,8 +174,18 @@ def _cannot_run(question: str, complaint: str, code: int) -> str:
 
 
 def this_machine() -> Location:
-    """This machine, with the rights of this process."""
-    return Location("this machine", [str(find_agent())], ROOT if os.geteuid() == 0 else USER)
+    """This machine, with the rights of this process. Without narrows-agent it simulates."""
+    return Location("this machine", _find_words(), ROOT if os.geteuid() == 0 else USER)
+
+
+def _find_words() -> list[str]:
+    """How to start narrows-agent, or its substitute that only simulates."""
+    try:
+        return [str(find_agent())]
+    except UnavailableError as error:
+        if not str(error).startswith(MISSING):
+            raise
+        return [sys.executable, "-m", "narrows.agent.portable"]
 
 
 def with_best_rights() -> Location:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 
-from narrows.agent.location import Location
+from narrows.agent.location import MISSING, REMEDY, Location
 from narrows.campaign.plan import Plan
 from narrows.documents.agent import TriedPrograms
 from narrows.errors import DataError, UnavailableError
@@ -40,6 +41,8 @@ def check_programs(plan: Plan, agent: Location, remote: Location | None = None) 
 
 
 def _here(plan: Plan, agent: Location, names: list[str], files: dict[str, str]) -> TriedPrograms:
+    if sys.platform != "linux":
+        raise UnavailableError(f"{MISSING}; {REMEDY}")
     options: list[str] = []
     for name in names:
         options += ["--program", name]
