@@ -21,6 +21,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Every record says which source it was made with.
 NARROWS_GIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
+# In an archive of the sources, git has written it into this file.
+ifeq ($(NARROWS_GIT),)
+NARROWS_GIT := $(shell grep -v Format .ci/commit | cut -c 1-12)
+endif
 ifneq ($(NARROWS_GIT),)
 export NARROWS_GIT
 endif
@@ -35,7 +39,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test nightly slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel lock clean
+.PHONY: help demo test nightly slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel dist lock clean
 .PHONY: check-rust check-python
 
 help: ## print this list
@@ -182,14 +186,19 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 	@rm -rf python/narrows/_scenarios python/narrows/_programs python/narrows/_labs
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
+dist: wheel ## make what a release publishes into build/dist: wheels for Linux and macOS, sources, SBOM, sums; half an hour
+	.ci/dist
+
 lock: $(STAMPS)/venv ## choose new versions of the Python dependencies
 	$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
 	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url --extra dev --group build -c requirements.lock pyproject.toml -o requirements-dev.lock
-	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-annotate --no-emit-index-url --group build -c requirements-dev.lock -o requirements-build.lock
+	for group in build dist; do \
+	    build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	        --no-annotate --no-emit-index-url --group $$group -c requirements-dev.lock -o requirements-$$group.lock; \
+	done
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build target $(DEMO) python/narrows/_bin python/narrows/_native*.so
