@@ -17,6 +17,8 @@ import sys
 import threading
 from pathlib import Path
 
+import msgspec
+
 from narrows import _native
 from narrows.agent.location import MISSING, PROTOCOL, REMEDY
 from narrows.errors import EXIT_BAD_INPUT, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED
@@ -81,6 +83,19 @@ def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+class _Reason(msgspec.Struct, frozen=True):
+    """A reason of a verdict."""
+
+    text: str
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """The members of run.json that the last event repeats."""
+
+    verdict: str
+    reasons: list[_Reason]
+
+
 class _Simulation:
     """A simulated cell, which signals, the end of standard input and a limit of memory end at any point."""
 
@@ -126,13 +141,11 @@ class _Simulation:
             if options.out.exists():
                 raise ValueError(f"{options.out} exists already")
             cell = options.cell.read_text(encoding="utf-8")
-            run = json.loads(_native.simulate(cell, options.out, files.absolute(), self._report))
-            event: dict[str, object] = {
-                "event": "done",
-                "verdict": run["verdict"],
-                "reasons": [reason["text"] for reason in run["reasons"]],
-            }
-            code = 0
+            text = _native.simulate(cell, options.out, files.absolute(), self._report)
+            run = msgspec.json.decode(text, type=_Run)
+            reasons = [reason.text for reason in run.reasons]
+            event: dict[str, object] = {"event": "done", "verdict": run.verdict, "reasons": reasons}
+            code, message = 0, ""
         except (ValueError, OSError) as error:
             data = isinstance(error, ValueError)
             message = f"{options.cell}: {error}" if data else str(error)
@@ -141,8 +154,8 @@ class _Simulation:
         if self._over.acquire(blocking=False):
             self._code = code
             _say(event)
-            if code:
-                print(f"narrows-agent: {event['message']}", file=sys.stderr)
+            if message:
+                print(f"narrows-agent: {message}", file=sys.stderr)
 
     @staticmethod
     def _report(time_ns: int, of_ns: int) -> None:
