@@ -208,12 +208,12 @@ pub(crate) fn values<'a, R: Row, F: Field>(
 }
 
 /// Writes a file of rows of one kind.
-pub struct RowFile<W: Write + Send, R> {
+pub struct RowFile<W, R> {
     table: TableWriter<W>,
     rows: Vec<R>,
 }
 
-impl<W: Write + Send, R: Row> RowFile<W, R> {
+impl<W: Write + Send + 'static, R: Row> RowFile<W, R> {
     /// Begins a file on `output`.
     ///
     /// # Errors

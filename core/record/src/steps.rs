@@ -67,7 +67,7 @@ impl StepSeries {
     ///
     /// # Errors
     /// Errors of `output` or the encoder.
-    pub fn write<W: Write + Send>(&self, output: W) -> Result<W, RecordError> {
+    pub fn write<W: Write + Send + 'static>(&self, output: W) -> Result<W, RecordError> {
         let columns = [
             column(TIME, DataType::Int64, Coding::Delta),
             column(self.value, DataType::Int64, Coding::Delta),

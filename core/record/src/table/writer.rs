@@ -11,7 +11,9 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use std::any::Any;
 use std::io::Write;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Rows per row group. Readers hold one group at a time; the writer holds one, encoded.
@@ -19,14 +21,44 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Rows per page.
 const PAGE_ROWS: usize = 1 << 16;
 
-/// A parquet file being written.
-pub(crate) struct TableWriter<W: Write + Send> {
-    writer: ArrowWriter<Summing<W>>,
+/// Any output. The encoder writes to a trait object: with a type parameter, each crate that writes files would compile
+/// parquet's writer again for its type of output.
+trait Output: Write + Send + Any {}
+
+impl<W: Write + Send + Any> Output for W {}
+
+/// A parquet file being written to an output of type `W`.
+pub(crate) struct TableWriter<W> {
+    encoder: Encoder,
+    output: PhantomData<fn() -> W>,
+}
+
+impl<W: Write + Send + 'static> TableWriter<W> {
+    pub(crate) fn create(output: W, columns: &[Column]) -> Result<Self, RecordError> {
+        Ok(TableWriter {
+            encoder: Encoder::create(Box::new(output), columns)?,
+            output: PhantomData,
+        })
+    }
+
+    pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), RecordError> {
+        self.encoder.write(columns)
+    }
+
+    /// Writes the footer and returns the output, flushed.
+    pub(crate) fn finish(self) -> Result<W, RecordError> {
+        let output: Box<dyn Any> = self.encoder.finish()?;
+        Ok(*output.downcast().expect("the output has not changed"))
+    }
+}
+
+struct Encoder {
+    writer: ArrowWriter<Summing<Box<dyn Output>>>,
     schema: SchemaRef,
 }
 
-impl<W: Write + Send> TableWriter<W> {
-    pub(crate) fn create(output: W, columns: &[Column]) -> Result<Self, RecordError> {
+impl Encoder {
+    fn create(output: Box<dyn Output>, columns: &[Column]) -> Result<Self, RecordError> {
         let fields: Vec<Field> = columns
             .iter()
             .map(|c| Field::new(c.name, c.kind.clone(), c.nullable))
@@ -57,17 +89,16 @@ impl<W: Write + Send> TableWriter<W> {
             .with_skip_arrow_metadata(true);
         let writer =
             ArrowWriter::try_new_with_options(Summing::new(output), schema.clone(), options)?;
-        Ok(TableWriter { writer, schema })
+        Ok(Encoder { writer, schema })
     }
 
-    pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), RecordError> {
+    fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), RecordError> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|e| RecordError::Encode(e.to_string()))?;
         Ok(self.writer.write(&batch)?)
     }
 
-    /// Writes the footer and returns the output, flushed.
-    pub(crate) fn finish(mut self) -> Result<W, RecordError> {
+    fn finish(mut self) -> Result<Box<dyn Output>, RecordError> {
         self.writer.flush()?;
         // Passes everything before the footer through the checksum.
         self.writer.sync()?;

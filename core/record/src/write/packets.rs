@@ -8,12 +8,12 @@ use arrow_array::{
     ArrayRef, DictionaryArray, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array,
     UInt64Array,
 };
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 use std::io::Write;
 use std::sync::Arc;
 
 /// Encodes packet chunks into `packets.parquet`.
-pub struct PacketFile<W: Write + Send> {
+pub struct PacketFile<W> {
     table: TableWriter<W>,
     rows: u64,
     directions: Arc<StringArray>,
@@ -41,7 +41,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-impl<W: Write + Send> PacketFile<W> {
+impl<W: Write + Send + 'static> PacketFile<W> {
     /// Begins a file on `output`.
     pub fn create(output: W) -> Result<Self, RecordError> {
         Ok(PacketFile {
@@ -57,60 +57,10 @@ impl<W: Write + Send> PacketFile<W> {
         if chunk.is_empty() {
             return Ok(());
         }
-        let encode = |e: arrow_schema::ArrowError| RecordError::Encode(e.to_string());
-        let directions = chunk.direction.iter().map(|&d| d as u8);
-        let directions = DictionaryArray::try_new(
-            UInt8Array::from_iter_values(directions),
-            self.directions.clone(),
-        )
-        .map_err(encode)?;
-        let fates = chunk.fate.iter().map(|&f| f as u8);
-        let fates =
-            DictionaryArray::try_new(UInt8Array::from_iter_values(fates), self.fates.clone())
-                .map_err(encode)?;
-        let arrived = |i: usize| chunk.arrived_ns[i] != NOT_ARRIVED;
-        let all_arrived = chunk.arrived_ns.iter().all(|&t| t != NOT_ARRIVED);
-        let times = chunk
-            .arrived_ns
-            .iter()
-            .map(|&t| (t != NOT_ARRIVED).then_some(t));
-        let late = chunk
-            .late_ns
-            .iter()
-            .enumerate()
-            .map(|(i, &l)| arrived(i).then_some(l));
-        let (arrived_ns, late_ns): (ArrayRef, ArrayRef) = if all_arrived {
-            (
-                Arc::new(UInt64Array::from(chunk.arrived_ns.clone())),
-                Arc::new(Int64Array::from(chunk.late_ns.clone())),
-            )
-        } else {
-            (
-                Arc::new(times.collect::<UInt64Array>()),
-                Arc::new(late.collect::<Int64Array>()),
-            )
-        };
-        // Few networks copy packets; without copies the column takes a few bytes per page.
-        let copies: UInt64Array = if chunk.copy_of.iter().all(|&uid| uid == 0) {
-            UInt64Array::new_null(chunk.len())
-        } else {
-            let originals = chunk.copy_of.iter();
-            originals.map(|&uid| (uid != 0).then_some(uid)).collect()
-        };
+        let arrays = encode_columns(chunk, &self.directions, &self.fates);
         self.rows += chunk.len() as u64;
-        self.table.write(vec![
-            Arc::new(UInt16Array::from(chunk.flow.clone())),
-            Arc::new(directions),
-            Arc::new(UInt64Array::from(chunk.uid.clone())),
-            Arc::new(UInt32Array::from(chunk.size_bytes.clone())),
-            Arc::new(UInt64Array::from(chunk.sent_ns.clone())),
-            arrived_ns,
-            late_ns,
-            Arc::new(fates),
-            words(&chunk.element, chunk.elements.iter().map(String::as_str)).map_err(encode)?,
-            words(&chunk.reason, chunk.reasons.iter().map(AsRef::as_ref)).map_err(encode)?,
-            Arc::new(copies),
-        ])
+        self.table
+            .write(arrays.map_err(|e| RecordError::Encode(e.to_string()))?)
     }
 
     /// Writes all full chunks of `log` and returns them to it; drivers call this when
@@ -134,11 +84,67 @@ impl<W: Write + Send> PacketFile<W> {
     }
 }
 
+/// The columns of a chunk's rows.
+fn encode_columns(
+    chunk: &Chunk,
+    directions: &Arc<StringArray>,
+    fates: &Arc<StringArray>,
+) -> Result<Vec<ArrayRef>, ArrowError> {
+    let direction = chunk.direction.iter().map(|&d| d as u8);
+    let direction = UInt8Array::from_iter_values(direction);
+    let direction = DictionaryArray::try_new(direction, directions.clone())?;
+    let fate = chunk.fate.iter().map(|&f| f as u8);
+    let fate = UInt8Array::from_iter_values(fate);
+    let fate = DictionaryArray::try_new(fate, fates.clone())?;
+    let arrived = |i: usize| chunk.arrived_ns[i] != NOT_ARRIVED;
+    let all_arrived = chunk.arrived_ns.iter().all(|&t| t != NOT_ARRIVED);
+    let times = chunk
+        .arrived_ns
+        .iter()
+        .map(|&t| (t != NOT_ARRIVED).then_some(t));
+    let late = chunk
+        .late_ns
+        .iter()
+        .enumerate()
+        .map(|(i, &l)| arrived(i).then_some(l));
+    let (arrived_ns, late_ns): (ArrayRef, ArrayRef) = if all_arrived {
+        (
+            Arc::new(UInt64Array::from(chunk.arrived_ns.clone())),
+            Arc::new(Int64Array::from(chunk.late_ns.clone())),
+        )
+    } else {
+        (
+            Arc::new(times.collect::<UInt64Array>()),
+            Arc::new(late.collect::<Int64Array>()),
+        )
+    };
+    // Few networks copy packets; without copies the column takes a few bytes per page.
+    let copies: UInt64Array = if chunk.copy_of.iter().all(|&uid| uid == 0) {
+        UInt64Array::new_null(chunk.len())
+    } else {
+        let originals = chunk.copy_of.iter();
+        originals.map(|&uid| (uid != 0).then_some(uid)).collect()
+    };
+    Ok(vec![
+        Arc::new(UInt16Array::from(chunk.flow.clone())),
+        Arc::new(direction),
+        Arc::new(UInt64Array::from(chunk.uid.clone())),
+        Arc::new(UInt32Array::from(chunk.size_bytes.clone())),
+        Arc::new(UInt64Array::from(chunk.sent_ns.clone())),
+        arrived_ns,
+        late_ns,
+        Arc::new(fate),
+        words(&chunk.element, chunk.elements.iter().map(String::as_str))?,
+        words(&chunk.reason, chunk.reasons.iter().map(AsRef::as_ref))?,
+        Arc::new(copies),
+    ])
+}
+
 /// Indices into `names` as a column of words; [`NO_WORD`] becomes null.
 fn words<'a>(
     indices: &[u16],
     names: impl Iterator<Item = &'a str>,
-) -> Result<ArrayRef, arrow_schema::ArrowError> {
+) -> Result<ArrayRef, ArrowError> {
     let keys: UInt16Array = indices
         .iter()
         .map(|&index| (index != NO_WORD).then_some(index))
