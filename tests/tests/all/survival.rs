@@ -9,7 +9,7 @@ mod kit;
 mod known;
 mod known_aurora;
 
-use kit::{Check, Outcome, SECOND, Subject, Trial, at_least, at_most, no_flood, try_all};
+use kit::{Check, Outcome, SECOND, Seeds, Subject, Trial, at_least, at_most, no_flood, try_all};
 use known::{KNOWN, PUBLISHED};
 use known_aurora::AURORA;
 use narrows_tests::Dumbbell;
@@ -368,12 +368,22 @@ const DICE: &[&str] = &[
     "veno",
 ];
 
-#[test]
-fn every_scheme_survives_or_its_defect_is_known() {
+fn try_schemes(seeds: Seeds) {
     let schemes = narrows_cc::schemes::ALL.iter().map(|scheme| scheme.name);
     let subjects = schemes.map(|scheme| Subject::scheme(scheme, DICE.contains(&scheme)));
     let known = [KNOWN, AURORA].concat();
-    try_all(&subjects.collect::<Vec<_>>(), TRIALS, &known);
+    try_all(&subjects.collect::<Vec<_>>(), TRIALS, &known, seeds);
+}
+
+#[test]
+fn every_scheme_survives_or_its_defect_is_known() {
+    try_schemes(Seeds::First);
+}
+
+#[test]
+#[ignore = "repeats with two more seeds what every_scheme_survives_or_its_defect_is_known shows with one"]
+fn every_scheme_survives_with_three_seeds_or_its_defect_is_known() {
+    try_schemes(Seeds::All);
 }
 
 /// The models of the tests are made by hand; published ones are tested here.
@@ -389,7 +399,7 @@ fn published_models_survive_or_their_defect_is_known() {
     let subjects = models
         .into_iter()
         .filter_map(|(name, model)| Subject::model(name, model));
-    try_all(&subjects.collect::<Vec<_>>(), TRIALS, PUBLISHED);
+    try_all(&subjects.collect::<Vec<_>>(), TRIALS, PUBLISHED, Seeds::All);
 }
 
 /// Lost repairs are repaired again before later losses. Otherwise the epoch, in which no other loss reduces the window,

@@ -1,6 +1,8 @@
 //! Real-time schemes under adverse conditions.
 
-use super::kit::{Check, Outcome, SECOND, Subject, Trial, at_least, at_most, no_flood, try_all};
+use super::kit::{
+    Check, Outcome, SECOND, Seeds, Subject, Trial, at_least, at_most, no_flood, try_all,
+};
 use super::known::KNOWN;
 use super::{blackout, fast, lossy, path, reordering, slow};
 use serde_json::{Value, json};
@@ -150,5 +152,5 @@ fn every_real_time_scheme_survives_or_its_defect_is_known() {
     let subjects: Vec<Subject> = schemes
         .map(|scheme| Subject::scheme(scheme.name, false))
         .collect();
-    try_all(&subjects, CALLS, KNOWN);
+    try_all(&subjects, CALLS, KNOWN, Seeds::All);
 }
