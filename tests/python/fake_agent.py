@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S
 """A stand-in for narrows-agent that speaks its protocol and fails on demand.
 
 $FAKE_AGENT is a JSON object: {"sleep": seconds per cell, "fail": {CELL ID: how}, "facts": {...}, "bpf":

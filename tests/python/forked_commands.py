@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, NoReturn
 
 #: Time limit of a command in seconds on a busy machine, where refusing takes milliseconds.
 LIMIT_S = 60.0
@@ -41,13 +42,29 @@ class Ended:
 def run_all(commands: Sequence[Sequence[str | Path]], cwd: Path) -> list[Ended]:
     """Runs commands of Narrows one after the other in a folder."""
     asked = [[str(word) for word in words] for words in commands]
+    answers = _ask({"cwd": str(cwd), "commands": asked})
+    return [Ended(words, code, output) for words, (code, output, _) in zip(asked, answers, strict=True)]
+
+
+def run_in(
+    environment: Mapping[str, str], words: Sequence[str], cwd: Path, *, program: str
+) -> tuple[int | None, str, str]:
+    """Runs `main` of a module of this folder in a folder, with these variables alone; returns its exit code,
+    its output and its errors."""
+    (answer,) = _ask({
+        "cwd": str(cwd), "commands": [list(words)], "environment": dict(environment), "program": program
+    })  # fmt: skip
+    return answer
+
+
+def _ask(request: dict[str, Any]) -> list[tuple[int | None, str, str]]:
     server = _server()
     assert server.stdin and server.stdout
-    server.stdin.write(json.dumps([str(cwd), asked]) + "\n")
+    server.stdin.write(json.dumps(request) + "\n")
     server.stdin.flush()
     answer = server.stdout.readline()
     assert answer, "the process that forks commands has ended"
-    return [Ended(words, *one) for words, one in zip(asked, json.loads(answer), strict=True)]
+    return [tuple(ended) for ended in json.loads(answer)]
 
 
 @functools.cache
@@ -64,9 +81,11 @@ def _main() -> None:
     import_everything()
     os.environ.update(NO_COLOR="1", COLUMNS="200", NARROWS_TRACEBACK="")
     for line in sys.stdin:
-        cwd, commands = json.loads(line)
-        os.chdir(cwd)
-        print(json.dumps([_forked(words) for words in commands]), flush=True)
+        request = json.loads(line)
+        os.chdir(request["cwd"])
+        program, environment = request.get("program", "narrows.cli"), request.get("environment")
+        ended = [_fork(program, environment, words) for words in request["commands"]]
+        print(json.dumps(ended), flush=True)
 
 
 #: Libraries that commands import inside functions; duckdb looks for pandas.
@@ -101,11 +120,13 @@ def import_everything() -> None:
     gc.freeze()
 
 
-def _forked(words: list[str]) -> tuple[int | None, str]:
-    with tempfile.TemporaryFile() as said:
+def _fork(program: str, environment: dict[str, str] | None, words: list[str]) -> tuple[int | None, str, str]:
+    """Runs a command in a fork. Without an environment it has the server's, and one file for both outputs."""
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
         child = os.fork()
         if child == 0:
-            _run(words, said.fileno())
+            errors = complained if environment is not None else said
+            _run(program, environment, words, said.fileno(), errors.fileno())
         began = time.monotonic()
         code = None
         while time.monotonic() < began + LIMIT_S:
@@ -117,17 +138,25 @@ def _forked(words: list[str]) -> tuple[int | None, str]:
         else:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-        said.seek(0)
-        return code, said.read().decode(errors="replace")
+        return code, _content(said), _content(complained)
 
 
-def _run(words: list[str], output: int) -> None:
-    from narrows.cli import main
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
+
+def _run(
+    program: str, environment: dict[str, str] | None, words: list[str], output: int, errors: int
+) -> NoReturn:
+    main = importlib.import_module(program).main
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
-    os.dup2(output, 2)
+    os.dup2(errors, 2)
+    if environment is not None:
+        os.environ.clear()
+        os.environ.update(environment)
     code = 70
     try:
         sys.argv = ["narrows", *words]

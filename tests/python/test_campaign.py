@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import forked_commands
 import processes
 from narrows.campaign import journal, store
 from narrows.campaign.progress import ProgressView
@@ -42,25 +43,39 @@ class Lab:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.out = path / "out"
+        #: Variables that differ from those of the other tests.
+        self.variables: dict[str, str] = {}
         (path / "test.yaml").write_text(SCENARIO)
 
-    def start(self, *arguments: str, **agent: Any) -> subprocess.Popen[str]:
-        environment = os.environ | {
+    def environment(self, agent: dict[str, Any]) -> dict[str, str]:
+        # A wrapper that chooses among versions of Python would take more time than the agent.
+        path = f"{Path(sys.executable).resolve().parent}{os.pathsep}{os.environ['PATH']}"
+        return os.environ | {
             "NARROWS_AGENT": str(HERE / "fake_agent.py"),
             "FAKE_AGENT": json.dumps(agent),
             "FAKE_LAB": str(self.path),
             "NO_COLOR": "1",
+            "PATH": path,
         }
-        command = [sys.executable, str(HERE / "patched_cli.py"), *arguments]
+
+    def start(self, *arguments: str, **agent: Any) -> subprocess.Popen[str]:
+        """Starts the program as a process to be signalled or killed."""
         return subprocess.Popen(
-            command, cwd=self.path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, str(HERE / "patched_cli.py"), *arguments],
+            cwd=self.path,
+            env=self.environment(agent),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def call(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
-        process = self.start(*arguments, **agent)
-        stdout, stderr = processes.finish(process)
-        assert "Traceback" not in stderr, stderr
-        return process.returncode, stdout, stderr
+        environment = self.environment(agent) | self.variables
+        code, stdout, stderr = forked_commands.run_in(
+            environment, arguments, self.path, program="patched_cli"
+        )
+        assert code is not None and "Traceback" not in stderr, stderr
+        return code, stdout, stderr
 
     def run(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
         return self.call("run", "test.yaml", "--no-report", "-o", "out", *arguments, **agent)
@@ -460,26 +475,9 @@ def test_schemes_that_were_not_requested_do_not_count_as_skipped(lab: Lab) -> No
     ],
 )
 def test_an_agent_that_is_missing_or_foreign(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], agent: dict[str, Any], words: str
+    lab: Lab, environment: dict[str, str], agent: dict[str, Any], words: str
 ) -> None:
-    start = lab.start
-
-    def patched(*arguments: str, **settings: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, str(HERE / "patched_cli.py"), *arguments]
-        variables = os.environ | {
-            "NARROWS_AGENT": str(HERE / "fake_agent.py"),
-            "FAKE_AGENT": json.dumps(settings),
-        }
-        return subprocess.Popen(
-            command,
-            cwd=lab.path,
-            env=variables | environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    monkeypatch.setattr(lab, "start", patched if environment else start)
+    lab.variables = environment
     code, _, stderr = lab.run(**agent)
     assert code == 4
     assert words in stderr
