@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections import Counter
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,82 @@ def test_flent_reads_the_numbers_of_the_record(campaign: Path, tmp_path: Path) -
         for number, flow in series.flows.items():
             shown = [float(row[f"TCP upload::{number}"]) for row in rows]
             assert shown == pytest.approx((flow.arrived_bps / 1e6).tolist())
+
+
+@pytest.fixture(scope="module")
+def rrul(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """flent's test with its classes, shortened."""
+    folder = tmp_path_factory.mktemp("rrul") / "campaign"
+    words = (
+        "run",
+        "flent/rrul",
+        "--where",
+        "simulate",
+        "--time",
+        "12 s",
+        "--schemes",
+        "cubic",
+        "--no-report",
+    )
+    assert narrows(*words, "-o", folder).exit_code == 0
+    return folder
+
+
+def read_flent(campaign: Path, target: Path) -> dict[str, Any]:
+    """The only file of an export for flent."""
+    (cell,) = exported(campaign, "flent", target)["cells"]
+    (name,) = cell["files"]
+    document: dict[str, Any] = json.loads(gzip.decompress((target / name).read_bytes()))
+    return document
+
+
+def test_a_run_in_both_directions_and_four_classes_is_flents_rrul(rrul: Path, tmp_path: Path) -> None:
+    document = read_flent(rrul, tmp_path / "out")
+    assert document["metadata"]["NAME"] == "rrul"
+    series = document["results"]
+    classes = ("BE", "BK", "CS5", "EF")
+    flows = [f"TCP {word} {name}" for word in ("upload", "download") for name in classes]
+    sums = [f"TCP {word} {name}" for word in ("upload", "download") for name in ("sum", "avg")]
+    pings = ["Ping (ms) ICMP", *(f"Ping (ms) UDP {name}" for name in ("BE", "BK", "EF"))]
+    assert series.keys() == {*flows, *sums, *pings, "TCP totals", "Ping (ms) avg"}
+    assert all(len(values) == len(document["x_values"]) for values in series.values())
+    total = sum(sum(series[key]) for key in flows)
+    assert sum(series["TCP totals"]) == pytest.approx(total)
+    assert sum(series["TCP upload avg"]) == pytest.approx(sum(series["TCP upload sum"]) / 4)
+    # The path has 30 ms of round trip, and the load 100 ms of queue in either direction after 5 s.
+    idle = [y for x, y in zip(document["x_values"], series["Ping (ms) UDP BE"], strict=True) if y and x < 4.8]
+    assert idle and all(30 <= value < 31 for value in idle)
+    assert max(value for value in series["Ping (ms) UDP EF"] if value) > 60
+    transfers = _native.transfers(rrul / "cells" / "cubic-r1")
+    complete = sum(map(isfinite, transfers["ended_s"]))
+    raw = document["raw_values"]
+    assert sum(len(raw[f"Ping (ms) UDP {name}"]) for name in ("BE", "BK", "EF")) == complete
+
+
+def test_a_run_in_both_directions_without_classes_is_flents_rrul_be_nflows(tmp_path: Path) -> None:
+    file = tmp_path / "both.yaml"
+    flows = "flows: [{}, {}, {direction: backward}]"
+    text = SCENARIO.replace("[cubic, bbr1]", "[cubic]").replace("flows: {count: 2, interval: 1 s}", flows)
+    back = "  backward:\n"
+    file.write_text(text.replace(back, f"{back}    - {{rate: 20 Mbit/s, queue: {{droptail: 50 kB}}}}\n"))
+    assert narrows("run", file, "-o", tmp_path / "c", "--no-report").exit_code == 0
+    document = read_flent(tmp_path / "c", tmp_path / "out")
+    meta = document["metadata"]
+    assert meta["NAME"] == "rrul_be_nflows"
+    assert meta["TEST_PARAMETERS"] == {"upload_streams": "2", "download_streams": "1"}
+    flows_of = {key for key in document["results"] if "::" in key}
+    assert flows_of == {"TCP upload BE::1", "TCP upload BE::2", "TCP download BE::1"}
+
+
+@pytest.mark.skipif(shutil.which("flent") is None, reason="flent is not installed")
+def test_flent_draws_its_plots_of_rrul(rrul: Path, tmp_path: Path) -> None:
+    (cell,) = exported(rrul, "flent", tmp_path / "out")["cells"]
+    file = tmp_path / "out" / cell["files"][0]
+    for plot in ("all_scaled", "ping_cdf", "box_combine", "totals"):
+        command = ["flent", "-i", str(file), "-p", plot, "-o", f"{plot}.png"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and "Warning" not in done.stderr, done.stderr
+        assert (tmp_path / f"{plot}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_same_records_give_the_same_bytes(campaign: Path, tmp_path: Path) -> None:

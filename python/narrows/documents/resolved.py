@@ -27,6 +27,8 @@ DUMBBELL, GRAPH = "dumbbell", "graph"
 ALL_TRANSFERS = "all"
 #: The default traffic of flows: as much as the scheme allows.
 BULK = "bulk"
+#: The traffic of exchanges of a request and an answer.
+REQUESTS = "requests"
 #: The mark of rows with a model that Narrows trained; more rows than this are counted.
 TRAINED_BY_NARROWS = "model trained by Narrows"
 MOST_LISTED = 12

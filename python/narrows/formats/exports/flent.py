@@ -1,21 +1,24 @@
 """One `.flent.gz` per run: flent's results format (version 3), which `flent -i` and its plots read.
 
-A run appears as flent's test `tcp_nup` (flows that send forward) or `tcp_ndown` (backward; a run with both is
-two files). The series "TCP upload::k" has the arrivals of flow k, "Ping (ms) ICMP" the mean delay of a packet
-there and of one back in each step; values of the sender's states are raw values, like flent's socket
-statistics.
+A run appears as that test of flent whose series its flows fill: `tcp_nup` (all send forward), `tcp_ndown`
+(all send backward), `rrul` (in either direction one flow in each of four classes) or `rrul_be_nflows` (any
+other run with both directions). Series of flows are arrivals. "Ping (ms) ICMP" is the mean delay of a packet
+there plus that of one back in each step, "Ping (ms) UDP BE" the mean time of the exchanges of requests and
+answers in that class. Values of the senders' states are raw values, like flent's socket statistics.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.resolved import BACKWARD, FORWARD, REQUESTS, Flow
 from narrows.formats.cells import CellToExport, ExportedCell, export_cells
 
 if TYPE_CHECKING:
@@ -29,11 +32,9 @@ VERSION = 3
 #: Flent's default step, and the smallest number of steps of a run.
 STEP_NS = 200_000_000
 FEWEST = 20
-#: Flent's tests by direction: name, series, parameter with the number of streams.
-TESTS = {
-    "forward": ("tcp_nup", "TCP upload", "upload_streams"),
-    "backward": ("tcp_ndown", "TCP download", "download_streams"),
-}
+#: Flent's words for the directions, and for the classes of `rrul` by DSCP.
+WORDS = {FORWARD: "upload", BACKWARD: "download"}
+CLASSES = {0: "BE", 8: "BK", 40: "CS5", 46: "EF"}
 PING = "Ping (ms) ICMP"
 
 
@@ -43,57 +44,88 @@ def export_campaign(
     """Writes the results of each finished run; returns the names of the files and their series."""
 
     def write(cell: CellToExport, partial: Path) -> ExportedCell:
-        flows = cell.cell.flows
-        directions = [word for word in TESTS if any(flow.direction == word for flow in flows)]
-        files: list[str] = []
-        series = 0
-        for direction in directions:
-            suffix = "-down" if direction == "backward" and len(directions) > 1 else ""
-            name = f"{cell.id}{suffix}.flent.gz"
-            document = results(cell, direction, name)
-            text = json.dumps(document, separators=(",", ":"), sort_keys=True)
-            # Without the time of day, so that the same records yield the same bytes.
-            (partial / name).write_bytes(gzip.compress(text.encode(), mtime=0))
-            files.append(name)
-            series += len(document["results"])
-        return ExportedCell(files=files, series=series)
+        name = f"{cell.id}.flent.gz"
+        document = results(cell, name)
+        text = json.dumps(document, separators=(",", ":"), sort_keys=True)
+        # Without the time of day, so that the same records yield the same bytes.
+        (partial / name).write_bytes(gzip.compress(text.encode(), mtime=0))
+        return ExportedCell(files=[name], series=len(document["results"]))
 
     return export_cells(folder, target, write)
 
 
-def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
-    """The document of one run: its flows in one direction."""
+@dataclass(frozen=True)
+class Form:
+    """The test of flent as which a run appears, with the series of its flows by their numbers."""
+
+    test: str
+    parameters: dict[str, str]
+    #: By direction.
+    senders: dict[str, dict[int, str]]
+    exchanges: dict[int, str]
+
+
+def choose_form(flows: Sequence[Flow]) -> Form:
+    """The test whose series the flows fill. Exchanges count as senders only if there are no others."""
+    asking = [flow for flow in flows if flow.traffic_kind == REQUESTS]
+    sending = [flow for flow in flows if flow.traffic_kind != REQUESTS]
+    if not sending:
+        asking, sending = [], list(flows)
+    sides = {word: [flow for flow in sending if flow.direction == word] for word in WORDS}
+    sides = {word: side for word, side in sides.items() if side}
+    counts = {f"{WORDS[word]}_streams": str(len(side)) for word, side in sides.items()}
+    if len(sides) == 1:
+        ((word, side),) = sides.items()
+        series = {flow.number: f"TCP {WORDS[word]}::{place}" for place, flow in enumerate(side, start=1)}
+        return Form("tcp_nup" if word == FORWARD else "tcp_ndown", counts, {word: series}, {})
+    if all(sorted(flow.dscp for flow in side) == sorted(CLASSES) for side in sides.values()):
+        classified = {
+            word: {flow.number: f"TCP {WORDS[word]} {CLASSES[flow.dscp]}" for flow in side}
+            for word, side in sides.items()
+        }
+        pings = {
+            flow.number: f"Ping (ms) UDP {CLASSES[flow.dscp]}" for flow in asking if flow.dscp in CLASSES
+        }
+        return Form("rrul", {}, classified, pings)
+    numbered = {
+        word: {flow.number: f"TCP {WORDS[word]} BE::{place}" for place, flow in enumerate(side, start=1)}
+        for word, side in sides.items()
+    }
+    pings = {flow.number: "Ping (ms) UDP BE" for flow in asking if flow.dscp == 0}
+    return Form("rrul_be_nflows", counts, numbered, pings)
+
+
+def results(cell: CellToExport, name: str) -> dict[str, Any]:
+    """The document of one run."""
     import numpy as np
 
     from narrows.campaign.series import read_states, read_throughput
 
-    test, series, parameter = TESTS[direction]
     ran = cell.cell
+    form = choose_form(ran.flows)
     duration = ran.duration_ns
     step = min(STEP_NS, max(1_000_000, duration // FEWEST))
     rates = read_throughput(cell.path, step)
     time = rates.time_s
-    numbers = [flow.number for flow in ran.flows if flow.direction == direction]
-    arrived = [rates.flows[number].arrived_bps / 1e6 for number in numbers]
-    all_flows = np.array(arrived)
-    total = all_flows.sum(axis=0)
-    squares = len(numbers) * (all_flows**2).sum(axis=0)
-    fairness = np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), np.nan)
-    result: dict[str, Series] = {
-        f"{series}::{place}": values for place, values in enumerate(arrived, start=1)
-    }
-    result |= {
-        f"{series} sum": total,
-        f"{series} avg": total / len(numbers),
-        f"{series} fairness": fairness,
-        PING: _ping(cell, time, step),
-    }
-    start = datetime.fromtimestamp(cell.base_ns / 1e9, UTC)
-    raw = {key: _points(cell.base_ns, time, val=values) for key, values in result.items() if "::" in key}
-    raw[PING] = _points(cell.base_ns, time, val=result[PING])
+    result: dict[str, Series] = {}
+    for word, series in form.senders.items():
+        arrived = {key: rates.flows[number].arrived_bps / 1e6 for number, key in series.items()}
+        result |= arrived | _sums(f"TCP {WORDS[word]}", list(arrived.values()), len(form.senders) == 1)
+    flows = {number: key for series in form.senders.values() for number, key in series.items()}
+    if len(form.senders) > 1:
+        result |= {"TCP totals": np.sum([result[key] for key in flows.values()], axis=0)}
+    raw = {key: _points(cell.base_ns, time, val=result[key]) for key in flows.values()}
+    pings = {PING: _ping(cell, time, step)}
+    raw[PING] = _points(cell.base_ns, time, val=pings[PING])
+    for key, (times, values) in _read_exchanges(cell.path, form.exchanges).items():
+        pings[key] = _average(times * 1e9, values, step, len(time))
+        raw[key] = _points(cell.base_ns, times, val=values)
+    result |= pings
+    if len(pings) > 1:
+        result |= {"Ping (ms) avg": _mean_of_known(list(pings.values()))}
     for number, sender in read_states(cell.path).items():
-        if number in numbers:
-            raw[f"{series}::{numbers.index(number) + 1}"] += _points(
+        if number in flows:
+            raw[flows[number]] += _points(
                 cell.base_ns,
                 sender.time_s,
                 tcp_cwnd=sender.cwnd_bytes / 1448,
@@ -101,33 +133,88 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
                 tcp_delivery_rate=sender.delivery_rate_bps / 1e6,
                 tcp_pacing_rate=sender.pacing_bps / 1e6,
             )
+    start = _moment(datetime.fromtimestamp(cell.base_ns / 1e9, UTC))
+    host = "sender" if list(form.senders) == [BACKWARD] else "receiver"
     return {
         "version": VERSION,
         "x_values": [round(float(x), 9) for x in time],
         "results": {key: _numbers(values) for key, values in result.items()},
         "raw_values": raw,
         "metadata": {
-            "NAME": test,
+            "NAME": form.test,
             "TITLE": cell.title,
             "NOTE": cell.description,
-            "TIME": _moment(start),
-            "T0": _moment(start),
+            "TIME": start,
+            "T0": start,
             "LENGTH": duration / 1e9,
             "TOTAL_LENGTH": duration / 1e9,
             "STEP_SIZE": step / 1e9,
-            "HOST": "receiver" if direction == "forward" else "sender",
-            "HOSTS": ["receiver" if direction == "forward" else "sender"],
+            "HOST": host,
+            "HOSTS": [host],
             "LOCAL_HOST": "narrows",
             "IP_VERSION": 4,
-            "TEST_PARAMETERS": {parameter: str(len(numbers))},
+            "TEST_PARAMETERS": form.parameters,
             "DATA_FILENAME": name,
             "FLENT_VERSION": "2.1.1",
             "SERIES_META": {
-                f"{series}::{place}": {"UNITS": "Mbits/s", "CONG_CONTROL": cell.entry.scheme}
-                for place in range(1, len(numbers) + 1)
+                key: {"UNITS": "Mbits/s", "CONG_CONTROL": cell.entry.scheme} for key in flows.values()
             },
         },
     }
+
+
+def _sums(name: str, arrived: list[Series], fairness: bool) -> dict[str, Series]:
+    """Sum, mean and, of a test with one direction, fairness of its flows."""
+    import numpy as np
+
+    all_flows = np.array(arrived)
+    total = all_flows.sum(axis=0)
+    sums = {f"{name} sum": total, f"{name} avg": total / len(arrived)}
+    if fairness:
+        squares = len(arrived) * (all_flows**2).sum(axis=0)
+        jain = np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), np.nan)
+        sums[f"{name} fairness"] = jain
+    return sums
+
+
+def _read_exchanges(record: Path, series: dict[int, str]) -> dict[str, tuple[Series, Series]]:
+    """The ends (s) and the times (ms) of the exchanges of each series."""
+    import numpy as np
+
+    from narrows.campaign.series import read_transfers
+
+    if not series:
+        return {}
+    transfers = read_transfers(record)
+    exchanges: dict[str, tuple[Series, Series]] = {}
+    for key in dict.fromkeys(series.values()):
+        numbers = [number for number, name in series.items() if name == key]
+        own = np.isin(transfers.flow, numbers) & np.isfinite(transfers.ended_s)
+        started, ended = transfers.started_s[own], transfers.ended_s[own]
+        exchanges[key] = (ended, (ended - started) * 1e3)
+    return exchanges
+
+
+def _average(times_ns: Series, values: Series, step: int, bins: int) -> Series:
+    """The mean of the values in each step; NaN where there is none."""
+    import numpy as np
+
+    place = np.minimum(times_ns.astype(np.int64) // step, bins - 1)
+    count = np.bincount(place, minlength=bins)
+    total = np.bincount(place, weights=values, minlength=bins)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+def _mean_of_known(columns: list[Series]) -> Series:
+    """The mean over the columns that have a value, step by step."""
+    import numpy as np
+
+    rows = np.array(columns)
+    known = np.isfinite(rows)
+    count = known.sum(axis=0)
+    return np.asarray(
+        np.where(count > 0, np.where(known, rows, 0).sum(axis=0) / np.maximum(count, 1), np.nan)
+    )
 
 
 def _ping(cell: CellToExport, time: Series, step: int) -> Series:
@@ -142,25 +229,19 @@ def _ping(cell: CellToExport, time: Series, step: int) -> Series:
     packets = read_packets(cell.path)
     if packets is not None:
         arrived = packets.arrived_ns >= 0
-        place = np.minimum(packets.sent_ns // step, bins - 1)
         delay = (packets.arrived_ns - packets.sent_ns) / 1e6
         both = np.zeros(bins)
         for backward in (False, True):
             mine = arrived & (packets.backward == backward)
-            count = np.bincount(place[mine], minlength=bins)
-            total = np.bincount(place[mine], weights=delay[mine], minlength=bins)
-            both += np.where(count > 0, total / np.maximum(count, 1), np.nan)
+            both += _average(packets.sent_ns[mine], delay[mine], step, bins)
         return both
     states = list(read_states(cell.path).values())
     if not states:
         return np.full(bins, np.nan)
-    place = np.concatenate([(state.time_s * 1e9).astype(np.int64) // step for state in states])
+    time_s = np.concatenate([state.time_s for state in states])
     rtt = np.concatenate([state.srtt_ns for state in states]) / 1e6
     known = np.isfinite(rtt)
-    place = np.minimum(place[known], bins - 1)
-    count = np.bincount(place, minlength=bins)
-    total = np.bincount(place, weights=rtt[known], minlength=bins)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    return _average(time_s[known] * 1e9, rtt[known], step, bins)
 
 
 def _points(base_ns: int, time: Series, **values: Series) -> list[dict[str, float]]:

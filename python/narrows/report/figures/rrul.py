@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.documents.resolved import BULK, FORWARD
+from narrows.documents.resolved import BULK, FORWARD, REQUESTS
 from narrows.documents.resolved import Flow as PlannedFlow
 from narrows.report import real_path
 from narrows.report.data import Run
@@ -26,7 +26,6 @@ SCOPE = "run"
 ORDER = 90
 IN_REPORT = False
 
-_EXCHANGES = "requests"
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 _PANELS = {"download": "download (Mbit/s)", "upload": "upload (Mbit/s)", "exchanges": "exchange (ms)"}
 
@@ -59,7 +58,7 @@ def _read_lines(run: Run) -> list[Line]:
 
 
 def _line(run: Run, flow: PlannedFlow, label: str) -> Line | None:
-    if flow.traffic_kind == _EXCHANGES:
+    if flow.traffic_kind == REQUESTS:
         own = run.transfers.flow == flow.number
         start, end = run.transfers.started_s[own], run.transfers.ended_s[own]
         return (
