@@ -44,19 +44,33 @@ pub(crate) struct EmulateArguments {
     /// than the independent parts of the network, such as its two directions.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     emulator_threads: Option<u16>,
+    /// Print readings of flows and queues during the run.
+    #[arg(long)]
+    live: bool,
+    /// Take orders that change the run from standard input, as lines of JSON.
+    #[arg(long, requires = "live", requires = "watch_stdin")]
+    interactive: bool,
 }
 
 pub(crate) fn emulate(arguments: &EmulateArguments, signals: &Signals) -> Result<(), Failure> {
     let emulator_threads = arguments.emulator_threads.map(usize::from);
+    let (is_live, takes_orders) = (arguments.live, arguments.interactive);
     let arguments = &arguments.cell;
     let (cell, files) = read_cell(arguments)?;
     let mut progress = Progress::default();
+    let mut show = |event: &narrows_emulate::LiveEvent| {
+        if let Ok(event) = serde_json::to_value(event) {
+            events::line(&event);
+        }
+    };
     let mut context = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
         files: &files,
         emulator_threads,
         progress: &mut |time, of| progress.report(time, of),
+        live: if is_live { Some(&mut show) } else { None },
+        takes_orders,
     };
     let run = narrows_emulate::emulate(&cell, &arguments.out, &mut context)?;
     events::done(&run);

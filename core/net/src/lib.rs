@@ -50,7 +50,7 @@ pub use declared_effects::{
     DataLimit, DelayEffect, LinkEffects, MIN_LOSS, PacketOrder, QueueDrops, QueueEffects,
 };
 pub use fifo::Fifo;
-pub use network::{ElementView, Network, Plan};
+pub use network::{ElementView, Network, PendingChanges, Plan};
 pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
 use path::LinkPath;
 pub use path::{ElementCounters, ElementState};

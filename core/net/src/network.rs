@@ -1,6 +1,7 @@
 //! The network of one run: hosts, directed links, routes, and their changes at given times.
 
 mod groups;
+mod steering;
 
 use crate::access::Access;
 use crate::describe::{build_element, pipe_part, plan_changes};
@@ -15,6 +16,8 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::ops::Add;
 use std::sync::Arc;
+
+pub use steering::PendingChanges;
 
 /// Everything a network is built from, in base units.
 #[derive(Clone, Copy, Debug)]

@@ -81,7 +81,7 @@ pub(super) fn describe(
     mut supervised: SupervisedRun,
     processes: Vec<(Process, Option<String>)>,
 ) -> Result<(), RunError> {
-    let (cell, folder, programs) = (testbed.cell, &testbed.folder, testbed.programs.as_ref());
+    let (cell, folder, programs) = (&*testbed.cell, &testbed.folder, testbed.programs.as_ref());
     let (ring_drops, wire_losses) = describe_wires(run, &report, testbed, after)?;
     let all = CpuTicks::sum(supervised.ticks.iter().copied());
     run.cpu = Some(Cpu {

@@ -12,18 +12,23 @@
 #![forbid(unsafe_code)]
 
 mod describe;
+mod live;
+mod orders;
 mod sizing;
 mod supervision;
 mod testbed;
 
 use describe::{describe, describe_hosts};
+pub use live::{ElementSample, FlowSample, LiveEvent, LiveSample};
 use narrows_cell::{Cell, Context, RunError, versions};
 use narrows_emulator::Report;
 use narrows_netns::host_info;
 use narrows_record::RunDocument;
 use narrows_sys::clock;
 use narrows_sys::poll::Signals;
+use orders::Orders;
 use serde_json::json;
+use std::borrow::Cow;
 use std::path::Path;
 use std::thread::ScopedJoinHandle;
 use supervision::{SupervisedRun, Supervision};
@@ -42,6 +47,10 @@ pub struct RunContext<'a> {
     pub emulator_threads: Option<usize>,
     /// Called with the progress of the run: elapsed time and length, in ns.
     pub progress: &'a mut dyn FnMut(u64, u64),
+    /// Called with readings of the run while it is under way, if they are wanted.
+    pub live: Option<&'a mut dyn FnMut(&LiveEvent)>,
+    /// True if lines of standard input are orders that change the run; needs `live` and `watch_stdin`.
+    pub takes_orders: bool,
 }
 
 /// Runs `cell` and writes its record to `out`.
@@ -52,7 +61,7 @@ pub struct RunContext<'a> {
 /// Anything that prevents the record from being written. A bad run is not an error: its record says
 /// so.
 pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
-    let testbed = Testbed::build(cell, out, context.emulator_threads)?;
+    let testbed = Testbed::build(cell, out, context.emulator_threads, context.live.is_some())?;
     let ran = run(&testbed, context);
     finish(testbed, ran)
 }
@@ -65,7 +74,12 @@ fn run(testbed: &Testbed, context: &mut RunContext) -> Result<(Report, Supervise
     std::thread::scope(|scope| {
         let running = testbed.start_threads(scope)?;
         let ended = || running.iter().any(ScopedJoinHandle::is_finished);
-        let supervised = Supervision { testbed, context }.run(&ended);
+        let mut supervision = Supervision {
+            testbed,
+            context,
+            orders: Orders::default(),
+        };
+        let supervised = supervision.run(&ended);
         if supervised.is_err() {
             testbed.control.stop();
         }
@@ -100,6 +114,9 @@ fn finish(
         }
         (Err(error), _) => return Err(error),
     };
+    if let Some(changed) = supervised.changed.take() {
+        testbed.cell = Cow::Owned(changed);
+    }
     let processes = supervised.supervisor.stop();
     if testbed.programs.as_mut().is_some_and(|it| !it.finish()) {
         return Err(RunError::Internal(

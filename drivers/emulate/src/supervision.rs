@@ -1,8 +1,10 @@
 //! The main thread of a run: it starts endpoints and waits for readiness, signals and the end.
 
 use super::RunContext;
+use super::live::{LiveEvent, LiveReader};
+use super::orders::Orders;
 use super::testbed::Testbed;
-use narrows_cell::{Context, Role, RunError};
+use narrows_cell::{Cell, Context, Role, RunError};
 use narrows_emulator::Writer;
 use narrows_endpoints::supervisor::{
     EndpointSetup, EndpointSpec, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT, SIGNALS, Supervisor,
@@ -25,6 +27,7 @@ const STDIN: u64 = 1;
 pub(super) struct Supervision<'a, 'b> {
     pub(super) testbed: &'a Testbed<'a>,
     pub(super) context: &'a mut RunContext<'b>,
+    pub(super) orders: Orders,
 }
 
 /// Results of the main thread after the run.
@@ -33,6 +36,8 @@ pub(super) struct SupervisedRun {
     pub(super) start_ns: u64,
     pub(super) clock_step_ns: i64,
     pub(super) ticks: Vec<CpuTicks>,
+    /// The cell with the changes that were made during the run, if there were any.
+    pub(super) changed: Option<Cell>,
 }
 
 impl Supervision<'_, '_> {
@@ -42,7 +47,7 @@ impl Supervision<'_, '_> {
         emulator_ended: &dyn Fn() -> bool,
     ) -> Result<SupervisedRun, RunError> {
         let testbed = self.testbed;
-        let (cell, control) = (testbed.cell, &testbed.control);
+        let (cell, control) = (&*testbed.cell, &testbed.control);
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll
             .add(self.context.signals.as_fd(), SIGNALS)
@@ -67,7 +72,9 @@ impl Supervision<'_, '_> {
             logs: &std::path::absolute(testbed.folder.path().join("logs"))
                 .could_not("find the folder of the record")?,
             addresses: None,
+            is_live: testbed.gauges.is_some(),
         };
+        let reader = LiveReader::new(testbed)?;
         let mut supervisor = Supervisor::start(specs, setup, &epoll)?;
         let slowest = cell.programs().map(|(_, program)| program.ready_limit());
         let limit = Instant::now() + READY_LIMIT + slowest.max().unwrap_or_default();
@@ -96,6 +103,7 @@ impl Supervision<'_, '_> {
         control.start(start_ns);
         supervisor.announce(start_ns, mono_ns);
         let length = cell.duration.ns();
+        let mut read: Option<Instant> = None;
         loop {
             // Checked before the clock is read: the emulator ends by itself just after the run.
             let ended = emulator_ended();
@@ -109,10 +117,21 @@ impl Supervision<'_, '_> {
                 ));
             }
             (self.context.progress)(passed, length);
+            if self.context.live.is_some() && read.is_none_or(|at| at.elapsed() >= TICK) {
+                read = Some(Instant::now());
+                let sample = reader.read(passed, testbed, &supervisor);
+                self.tell(sample.map(LiveEvent::Live));
+            }
+            self.obey(passed);
+            let tick = if self.orders.is_busy() {
+                TICK / 20
+            } else {
+                TICK
+            };
             self.wait(
                 &epoll,
                 &mut supervisor,
-                TICK.min(Duration::from_nanos(length - passed)),
+                tick.min(Duration::from_nanos(length - passed)),
                 true,
             )?;
             if testbed.writer.as_ref().is_some_and(Writer::has_failed) {
@@ -121,6 +140,9 @@ impl Supervision<'_, '_> {
             }
         }
         (self.context.progress)(length, length);
+        let sample = reader.read(length, testbed, &supervisor);
+        self.tell(sample.map(LiveEvent::Live));
+        self.obey(length);
         let ticks = cpu::ticks()
             .into_iter()
             .zip(ticks)
@@ -136,7 +158,21 @@ impl Supervision<'_, '_> {
             start_ns,
             clock_step_ns,
             ticks,
+            changed: self.orders.changed.take(),
         })
+    }
+
+    /// Carries out orders that have arrived.
+    fn obey(&mut self, now_ns: u64) {
+        while let Some(event) = self.orders.step(now_ns, self.testbed) {
+            self.tell(Some(event));
+        }
+    }
+
+    fn tell(&mut self, event: Option<LiveEvent>) {
+        if let (Some(live), Some(event)) = (&mut self.context.live, event) {
+            live(&event);
+        }
     }
 
     /// Waits for events; a signal or the end of standard input ends the run.
@@ -149,10 +185,11 @@ impl Supervision<'_, '_> {
     ) -> Result<(), RunError> {
         for key in supervisor.wait(epoll, self.context.signals, timeout, started)? {
             debug_assert_eq!(key, STDIN, "nothing else was added");
-            let mut buffer = [0; 256];
-            let read = io::Read::read(&mut io::stdin(), &mut buffer);
-            if matches!(read, Ok(0) | Err(_)) {
-                return Err(RunError::Interrupted(libc::SIGTERM));
+            let mut buffer = [0; 4096];
+            match io::Read::read(&mut io::stdin(), &mut buffer) {
+                Ok(0) | Err(_) => return Err(RunError::Interrupted(libc::SIGTERM)),
+                Ok(length) if self.context.takes_orders => self.orders.add(&buffer[..length]),
+                Ok(_) => {}
             }
         }
         Ok(())

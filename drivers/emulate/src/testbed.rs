@@ -2,7 +2,9 @@
 
 use super::sizing::Sizing;
 use narrows_cell::{Cell, Context, RecordFolder, RecordKind, RunError, element_names};
-use narrows_emulator::{Control, Core, Emulator, Handle, Pool, Report, Wires, Writer, split};
+use narrows_emulator::{
+    Control, Core, Emulator, Gauges, Handle, Hooks, LiveHooks, Pool, Report, Wires, Writer, split,
+};
 use narrows_endpoints::bpf::Programs;
 use narrows_endpoints::supervisor::{PRIORITY, check_kernel_schemes, mask, share_cpus};
 use narrows_net::Network;
@@ -13,6 +15,7 @@ use narrows_sys::netns::Privilege;
 use narrows_sys::privileges::{self, Need};
 use narrows_sys::ring::{self, RxRing, TxPort};
 use narrows_units::Span;
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +27,8 @@ type ThreadPart = (Network<Handle>, Wires);
 pub(super) type EmulatorThread<'scope> = ScopedJoinHandle<'scope, Result<Report, RunError>>;
 
 pub(super) struct Testbed<'a> {
-    pub(super) cell: &'a Cell,
+    /// The cell; after changes during the run, the one with these changes.
+    pub(super) cell: Cow<'a, Cell>,
     pub(super) sizing: Sizing,
     pub(super) programs: Option<Programs>,
     pub(super) folder: RecordFolder,
@@ -39,13 +43,15 @@ pub(super) struct Testbed<'a> {
     pub(super) threads: usize,
     emulator_cpus: Vec<usize>,
     pub(super) privilege: Privilege,
-    elements: Vec<String>,
+    pub(super) elements: Vec<String>,
     /// By host of the network: the thread of the emulator that takes its frames.
     thread_of: Vec<usize>,
+    /// Readings during the run, if they are wanted.
+    pub(super) gauges: Option<Gauges>,
 }
 
 impl<'a> Testbed<'a> {
-    /// Builds everything that the run of `cell` needs, and the folder of its record at `out`.
+    /// Builds everything that the run of `cell` needs, and the folder of its record at `out`; a live run has gauges.
     ///
     /// # Errors
     /// Anything that is not available here, and errors of the kernel.
@@ -53,6 +59,7 @@ impl<'a> Testbed<'a> {
         cell: &'a Cell,
         out: &Path,
         threads: Option<usize>,
+        is_live: bool,
     ) -> Result<Self, RunError> {
         let network: Network<Handle> = cell.network()?;
         let mut plans = HostPlan::from_cell(cell, network.hosts());
@@ -82,9 +89,11 @@ impl<'a> Testbed<'a> {
             RecordKind::Bins => None,
         };
         let control = Control::new(plans.len(), threads).could_not("prepare the emulator")?;
+        let elements = element_names(&network);
         Ok(Testbed {
-            cell,
-            elements: element_names(&network),
+            cell: Cow::Borrowed(cell),
+            gauges: is_live.then(|| Gauges::new(cell, elements.len(), threads)),
+            elements,
             sizing,
             programs,
             folder,
@@ -100,10 +109,20 @@ impl<'a> Testbed<'a> {
         })
     }
 
+    /// The network of one thread of the emulator, for `cell`, which has the same network as that of the run.
+    pub(super) fn network_of(
+        &self,
+        cell: &Cell,
+        thread: usize,
+    ) -> Result<Network<Handle>, RunError> {
+        let mut network: Network<Handle> = cell.network()?;
+        network.keep(|host| self.thread_of[usize::from(host)] == thread);
+        Ok(network)
+    }
+
     /// The network and the wires of one thread of the emulator.
     fn part(&self, thread: usize) -> Result<ThreadPart, RunError> {
-        let mut network: Network<Handle> = self.cell.network()?;
-        network.keep(|host| self.thread_of[usize::from(host)] == thread);
+        let network = self.network_of(&self.cell, thread)?;
         let wires = open_wires(&self.hosts, &self.sizing, |host| {
             self.thread_of[host] == thread
         })?;
@@ -141,7 +160,25 @@ impl<'a> Testbed<'a> {
         let cpu = self.emulator_cpus[thread % self.emulator_cpus.len()];
         cpu::pin_to(&[cpu]).could_not("pin the emulator to a processor")?;
         let pool = Pool::new(self.sizing.frames, self.sizing.largest_frame(), memory);
-        let mut core = Core::new(self.cell, network, pool);
+        match &self.gauges {
+            None => self.emulate_with(thread, Core::new(&self.cell, network, pool), wires, uids),
+            Some(gauges) => {
+                let frames = self.sizing.frames;
+                let hooks = LiveHooks::new(gauges, thread, &self.cell, &network, frames);
+                let core = Core::for_cell(&self.cell, network, pool, hooks);
+                self.emulate_with(thread, core, wires, uids)
+            }
+        }
+    }
+
+    /// One thread with any hooks.
+    fn emulate_with<H: Hooks>(
+        &self,
+        thread: usize,
+        mut core: Core<H>,
+        wires: Wires,
+        uids: Arc<AtomicU64>,
+    ) -> Result<Report, RunError> {
         if self.threads > 1 {
             core.number_with(uids);
         }
@@ -153,7 +190,10 @@ impl<'a> Testbed<'a> {
         // Its packet sockets are open; frames of any content arrive through them.
         privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
         let duration = Span::from_ns(self.cell.duration.ns());
-        emulator.run(duration).could_not("emulate the network")
+        let report = emulator.run(duration);
+        report
+            .map(Report::without_hooks)
+            .could_not("emulate the network")
     }
 }
 

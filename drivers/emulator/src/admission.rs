@@ -261,6 +261,8 @@ impl Admission {
     pub(crate) fn transit(&self, packet: &Handle, at: Time) -> Transit {
         Transit {
             slot: packet.slot,
+            flow: packet.flow,
+            route: packet.route,
             direction: self.routes[usize::from(packet.route)].direction,
             size: u32::from(packet.size),
             at,

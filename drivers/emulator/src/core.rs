@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicU64;
 pub struct Core<H = ()> {
     /// Hooks called for each packet.
     pub hooks: H,
-    network: Network<Handle>,
+    pub(crate) network: Network<Handle>,
     outcomes: Outcomes<Handle>,
     pool: Pool,
     /// Log of the packets.
@@ -45,9 +45,9 @@ pub struct Core<H = ()> {
     sample: Span,
     next_sample: Time,
     end: Time,
-    unknown_rates: (Span, Vec<String>),
+    pub(crate) unknown_rates: (Span, Vec<String>),
     /// Bottlenecks whose server the timeline replaces.
-    replaced_rates: Vec<String>,
+    pub(crate) replaced_rates: Vec<String>,
     tenth: u64,
 }
 
@@ -63,6 +63,13 @@ pub struct QueueSample {
 impl Core {
     /// A core for `cell`, whose network is `network`.
     pub fn new(cell: &Cell, network: Network<Handle>, pool: Pool) -> Self {
+        Core::for_cell(cell, network, pool, ())
+    }
+}
+
+impl<H: Hooks> Core<H> {
+    /// A core for `cell`, whose network is `network`.
+    pub fn for_cell(cell: &Cell, network: Network<Handle>, pool: Pool, hooks: H) -> Self {
         let maximum = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
         let mut flows = vec![None; maximum];
         for flow in &cell.flows {
@@ -91,11 +98,9 @@ impl Core {
             unknown_rates: (cell.bin, cell.unknown_rates()),
             replaced_rates: cell.replaced_rates(),
         };
-        Core::with(network, config, pool, ())
+        Core::with(network, config, pool, hooks)
     }
-}
 
-impl<H: Hooks> Core<H> {
     /// A core for any `network`.
     pub fn with(network: Network<Handle>, config: CoreConfig, pool: Pool, hooks: H) -> Self {
         let admission = Admission::new(&network, &config);
@@ -166,6 +171,8 @@ impl<H: Hooks> Core<H> {
         let size = u32::from(header.size);
         let transit = Transit {
             slot,
+            flow: packet.flow,
+            route: packet.route,
             direction,
             size,
             at,
@@ -356,10 +363,13 @@ impl<H: Hooks> Core<H> {
         true
     }
 
-    /// Notifies the hooks of the time.
+    /// Notifies the hooks of the time, and carries out their decisions.
     #[inline]
     pub(crate) fn observe(&mut self, now: Time) {
         self.hooks.observe(now, &self.network);
+        if let Some(steering) = self.hooks.steering() {
+            self.steer(now, steering);
+        }
     }
 
     /// Ends the run at `end`, unless it ends earlier.

@@ -2,6 +2,7 @@
 //! none, at no cost; a shell counts packets, numbers connections, and keeps frames until they can be delivered.
 
 use super::handle::Handle;
+use super::steering::Steering;
 use narrows_net::{Direction, Network};
 use narrows_units::Time;
 
@@ -10,6 +11,10 @@ use narrows_units::Time;
 pub struct Transit {
     /// Slot of its frame among those that are in the network.
     pub slot: u32,
+    /// Number of its flow by its ports, or 0.
+    pub flow: u16,
+    /// Index of its route.
+    pub route: u16,
     /// Its direction.
     pub direction: Direction,
     /// IP size in bytes.
@@ -66,6 +71,12 @@ pub trait Hooks {
     /// Time has passed.
     #[inline]
     fn observe(&mut self, now: Time, network: &Network<Handle>) {}
+
+    /// A change of the network that was decided during the run.
+    #[inline]
+    fn steering(&mut self) -> Option<Steering> {
+        None
+    }
 }
 
 impl Hooks for () {}

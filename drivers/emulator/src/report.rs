@@ -80,6 +80,30 @@ impl<H: Hooks> Report<H> {
         }
     }
 
+    /// The same results without the state of the hooks.
+    pub fn without_hooks(self) -> Report {
+        Report {
+            hooks: (),
+            ended: self.ended,
+            log: self.log,
+            lateness: self.lateness,
+            latest: self.latest,
+            late_by_tenth: self.late_by_tenth,
+            capacity: self.capacity,
+            elements: self.elements,
+            queues: self.queues,
+            delivered: self.delivered,
+            damaged: self.damaged,
+            refused: self.refused,
+            programs: self.programs,
+            rings: self.rings,
+            sent: self.sent,
+            effort: self.effort,
+            complete: self.complete,
+            kept: self.kept,
+        }
+    }
+
     /// Adds the results of another thread of the same run.
     ///
     /// # Panics

@@ -1,7 +1,7 @@
 //! Messages between the agent and its endpoints: JSON documents prefixed by their length, over a
 //! socket pair. The end of the stream means that the other side has ended.
 
-use narrows_cell::{EndpointOutcome, Role};
+use narrows_cell::{EndpointOutcome, Role, StateSample};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -33,6 +33,8 @@ pub enum AgentCommand {
         loaded: Option<String>,
         /// Addresses of the hosts, by their index, unless they are those of emulated hosts.
         addresses: Option<[Ipv4Addr; 2]>,
+        /// True if a sender reports its state during the run.
+        is_live: bool,
         /// Folder of the logs.
         logs: PathBuf,
     },
@@ -60,6 +62,8 @@ pub enum EndpointMessage {
         /// True if an external program is the reason.
         program: bool,
     },
+    /// The present state of the sender, in a live run.
+    State(Box<StateSample>),
     /// The flow has ended.
     Done(Box<EndpointOutcome>),
 }
@@ -166,7 +170,6 @@ impl AsFd for Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_cell::StateSample;
     use narrows_record::StateRow;
 
     #[test]

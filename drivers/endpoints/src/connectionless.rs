@@ -2,6 +2,7 @@
 
 use super::clock::{EventLoop, RunClock, SampleTimes};
 use super::link::{Link, RETRY, SocketBuffers, SocketEndpoint, open};
+use super::live::LiveStates;
 use super::source::Source;
 use super::{Channel, EndpointOutcome, EndpointTask, Role, SentFrame};
 use narrows_cell::{Context, RunError};
@@ -72,6 +73,7 @@ impl<'a> Node<'a> {
             source.notify(flow.start, TrafficEvent::Start);
         }
         let mut samples = SampleTimes::new(flow.start, cell.sample);
+        let mut live = LiveStates::new(self.task);
         if let SchemeRef::Datagrams = flow.scheme {
             samples.next = Time::FAR;
         }
@@ -90,6 +92,7 @@ impl<'a> Node<'a> {
             let more = now < stop && self.link.transmit(&mut self.buffers, now)?;
             if samples.is_due(now) {
                 self.sample(now);
+                live.report(now, &self.outcome.states, channel);
             }
             let mut until = if more { now } else { end.min(samples.next) };
             if now < stop {

@@ -10,6 +10,7 @@ mod channel;
 mod clock;
 mod connectionless;
 mod link;
+mod live;
 mod program;
 mod receiver;
 mod sender;
@@ -52,6 +53,8 @@ struct EndpointTask<'a> {
     unsent: u32,
     /// Addresses of the hosts, unless they are those of emulated hosts.
     addresses: Option<[Ipv4Addr; 2]>,
+    /// True if a sender reports its state during the run.
+    is_live: bool,
 }
 
 impl EndpointTask<'_> {
@@ -130,6 +133,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         unsent,
         loaded,
         addresses,
+        is_live,
         logs,
     } = wait_for_command(channel)?
     else {
@@ -154,6 +158,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         role,
         unsent,
         addresses,
+        is_live,
     };
     let mut outcome = match (&flow.scheme, role) {
         (SchemeRef::Kernel(name), _) => kernel_tcp(&task, Some(name), channel)?,

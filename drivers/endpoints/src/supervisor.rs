@@ -6,7 +6,7 @@ use crate::{AgentCommand, Channel, EndpointMessage, EndpointOutcome, Received, R
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_netns::host_info;
-use narrows_record::Process as ProcessRecord;
+use narrows_record::{Process as ProcessRecord, StateRow};
 use narrows_sys::cpu;
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events, Signals};
@@ -80,6 +80,8 @@ pub struct EndpointProcess {
     pub active_ns: u64,
     /// True once it is prepared.
     pub ready: bool,
+    /// The latest state of a sender in a live run.
+    pub state: Option<StateRow>,
     /// Its report, once it has arrived.
     pub outcome: Option<EndpointOutcome>,
     /// The reason for which it will not deliver an outcome.
@@ -120,6 +122,8 @@ pub struct EndpointSetup<'a> {
     pub logs: &'a Path,
     /// Addresses of the hosts, unless they are those of emulated hosts.
     pub addresses: Option<[Ipv4Addr; 2]>,
+    /// True if senders report their states during the run.
+    pub is_live: bool,
 }
 
 /// All endpoints of a run.
@@ -220,6 +224,9 @@ impl Supervisor {
             };
             match news {
                 EndpointMessage::Ready => endpoint.ready = true,
+                EndpointMessage::State(state) => {
+                    endpoint.state = Some(state.into_row(endpoint.flow));
+                }
                 EndpointMessage::Done(outcome) => endpoint.outcome = Some(*outcome),
                 EndpointMessage::Failed {
                     message,
@@ -289,6 +296,7 @@ impl EndpointProcess {
                 .and_then(|programs| programs.kernel_name(flow.flow))
                 .map(str::to_owned),
             addresses: setup.addresses,
+            is_live: setup.is_live,
             logs: setup.logs.to_owned(),
         };
         channel.send(&command).could_not("instruct an endpoint")?;
@@ -297,6 +305,7 @@ impl EndpointProcess {
             role,
             active_ns: flow.stop.min(setup.cell.duration).since(flow.start).ns(),
             ready: false,
+            state: None,
             outcome: None,
             failed: None,
             process,

@@ -98,6 +98,7 @@ impl Hooks for ShellHooks<'_> {
             direction,
             size,
             at,
+            ..
         } = packet;
         self.note(slot, at);
         self.counts[direction as usize].enter(size);

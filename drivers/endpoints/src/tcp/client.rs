@@ -1,6 +1,7 @@
 //! The end that runs the application and opens connections.
 
 use super::super::clock::{EventLoop, RunClock};
+use super::super::live::LiveStates;
 use super::super::source::Source;
 use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
 use super::{READS, Sampler, Totals, Turn, WRITE};
@@ -108,6 +109,7 @@ impl<'a> Client<'a> {
         let mut sleeper = EventLoop::new(channel)?;
         let mut source = Source::new(cell, flow)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
+        let mut live = LiveStates::new(self.task);
         sleeper.wait_until(clock, flow.start, channel)?;
         source.notify(flow.start, TrafficEvent::Start);
         let mut ready: Vec<u64> = Vec::new();
@@ -128,6 +130,7 @@ impl<'a> Client<'a> {
                 let each = self.connections.values();
                 let each = each.map(|connection| (connection.fd.as_fd(), connection.greedy()));
                 sampler.sample(now, single, &self.totals, each, &mut self.outcome);
+                live.report(now, &self.outcome.states, channel);
             }
             let mut until = source.next_wakeup().min(end);
             if sends {

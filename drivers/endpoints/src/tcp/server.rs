@@ -1,6 +1,7 @@
 //! The end that accepts connections and answers requests.
 
 use super::super::clock::{EventLoop, RunClock};
+use super::super::live::LiveStates;
 use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
 use super::{BULK_MARK, READS, Sampler, Totals, Turn, WRITE};
 use super::{abort, discard, limit_window, open, read_back, receive_window};
@@ -81,6 +82,7 @@ impl<'a> Server<'a> {
         let mut sleeper = EventLoop::new(channel)?;
         sleeper.until_readable(self.listener.as_fd(), LISTENER)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
+        let mut live = LiveStates::new(self.task);
         let mut ready: Vec<u64> = Vec::new();
         loop {
             let now = clock.now();
@@ -99,6 +101,7 @@ impl<'a> Server<'a> {
                 let each = self.connections.values();
                 let each = each.map(|connection| (connection.fd.as_fd(), false));
                 sampler.sample(now, single, &self.totals, each, &mut self.outcome);
+                live.report(now, &self.outcome.states, channel);
             }
             let until = match (self.again.is_empty(), sends) {
                 (false, _) => now,

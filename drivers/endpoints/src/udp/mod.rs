@@ -12,6 +12,7 @@ mod stream;
 
 use super::clock::{EventLoop, RunClock, SampleTimes, add_key};
 use super::link::{self, Link, SocketBuffers};
+use super::live::LiveStates;
 use super::receiver::ReceiveResult;
 use super::source::Source;
 use super::{Channel, EndpointOutcome, EndpointTask, Role};
@@ -124,6 +125,7 @@ impl<'a> Node<'a> {
             source.notify(flow.start, TrafficEvent::Start);
         }
         let mut samples = SampleTimes::new(flow.start, cell.sample);
+        let mut live = LiveStates::new(self.task);
         // Connections with events, or with work to do.
         let mut hot: Vec<u64> = self.links.keys().copied().collect();
         // Connections among them with more than one batch.
@@ -147,6 +149,7 @@ impl<'a> Node<'a> {
             }
             if sends && samples.is_due(now) {
                 self.sample(now);
+                live.report(now, &self.outcome.states, channel);
             }
             self.retire(&hot, now);
             let mut until = if eager.is_empty() { end } else { now };

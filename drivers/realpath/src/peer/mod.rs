@@ -102,6 +102,7 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
         cpus: &network.cpus,
         logs: &logs,
         addresses: network.addresses,
+        is_live: false,
     };
     directory.keep = true;
     let supervisor = Supervisor::start(specs, endpoint_setup, &epoll)?;

@@ -1,0 +1,142 @@
+//! Readings of a run while it is under way, as events for the program that shows them.
+
+use super::testbed::Testbed;
+use narrows_cell::{Role, RunError};
+use narrows_emulator::Handle;
+use narrows_endpoints::supervisor::Supervisor;
+use narrows_net::Network;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// An event of a live run.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum LiveEvent {
+    /// A reading of all flows and queues.
+    Live(LiveSample),
+    /// An order has been carried out.
+    Changed {
+        /// Run time at which it takes effect.
+        at_ns: u64,
+        /// The element that changes.
+        element: String,
+        /// Its new values.
+        set: Map<String, Value>,
+    },
+    /// An order has been refused.
+    Refused {
+        /// Why, one sentence.
+        message: String,
+    },
+}
+
+/// A reading of all flows and queues. Counters are since the start of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveSample {
+    /// Run time of the reading.
+    pub time_ns: u64,
+    /// The flows of the cell, in its order.
+    pub flows: Vec<FlowSample>,
+    /// The elements with a queue.
+    pub elements: Vec<ElementSample>,
+}
+
+/// A reading of the data of one flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowSample {
+    /// Number of the flow.
+    pub flow: u16,
+    /// Packets that have left the network towards the receiver.
+    pub delivered_packets: u64,
+    /// Their IP bytes.
+    pub delivered_bytes: u64,
+    /// Packets that elements have dropped.
+    pub dropped_packets: u64,
+    /// Sum over the delivered packets: time in the network less the fixed delays of the route.
+    pub queueing_ns: u64,
+    /// Latest congestion window of the sender, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwnd_bytes: Option<u64>,
+    /// Latest smoothed round-trip time of the sender, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub srtt_ns: Option<u64>,
+}
+
+/// A reading of one element with a queue.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElementSample {
+    /// Name of the element.
+    pub element: String,
+    /// Packets that have left.
+    pub left_packets: u64,
+    /// Their IP bytes.
+    pub left_bytes: u64,
+    /// Packets that it has dropped.
+    pub dropped_packets: u64,
+    /// Packets that wait.
+    pub queued_packets: u64,
+    /// Their IP bytes.
+    pub queued_bytes: u64,
+    /// Rate of its server in bit/s.
+    pub rate_bps: u64,
+}
+
+/// Takes readings of a run.
+#[derive(Debug)]
+pub(super) struct LiveReader {
+    /// Indices of the elements with a queue.
+    queues: Vec<u16>,
+}
+
+impl LiveReader {
+    pub(super) fn new(testbed: &Testbed) -> Result<Self, RunError> {
+        let network: Network<Handle> = testbed.cell.network()?;
+        let stages = network.stages();
+        let queues = stages.filter(|stage| stage.element.server().is_some());
+        Ok(LiveReader {
+            queues: queues.map(|stage| stage.index).collect(),
+        })
+    }
+
+    /// A reading at `time_ns` of the run; `None` if the run has no gauges.
+    pub(super) fn read(
+        &self,
+        time_ns: u64,
+        testbed: &Testbed,
+        supervisor: &Supervisor,
+    ) -> Option<LiveSample> {
+        let gauges = testbed.gauges.as_ref()?;
+        let flows = testbed.cell.flows.iter().map(|flow| {
+            let reading = gauges.flow(flow.flow);
+            let mut ends = supervisor.endpoints.iter();
+            let sender = ends.find(|end| end.flow == flow.flow && end.role == Role::Sender);
+            let state = sender.and_then(|end| end.state.as_ref());
+            FlowSample {
+                flow: flow.flow,
+                delivered_packets: reading.delivered_packets,
+                delivered_bytes: reading.delivered_bytes,
+                dropped_packets: reading.dropped_packets,
+                queueing_ns: reading.queueing_ns,
+                cwnd_bytes: state.and_then(|state| state.cwnd_bytes),
+                srtt_ns: state.and_then(|state| state.srtt_ns),
+            }
+        });
+        let elements = self.queues.iter().map(|&index| {
+            let reading = gauges.element(index);
+            ElementSample {
+                element: testbed.elements[usize::from(index)].clone(),
+                left_packets: reading.left_packets,
+                left_bytes: reading.left_bytes,
+                dropped_packets: reading.dropped_packets,
+                queued_packets: reading.queued_packets,
+                queued_bytes: reading.queued_bytes,
+                rate_bps: reading.rate_bps,
+            }
+        });
+        Some(LiveSample {
+            time_ns,
+            flows: flows.collect(),
+            elements: elements.collect(),
+        })
+    }
+}

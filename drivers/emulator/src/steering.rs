@@ -1,0 +1,55 @@
+//! Changes of the network that are decided while a run is under way. A core either takes over a new timeline before the
+//! first time at which it differs from the old one, or leaves everything as it is.
+
+use super::core::Core;
+use super::hooks::Hooks;
+use narrows_net::PendingChanges;
+use narrows_units::Time;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const OPEN: u8 = 0;
+const TAKEN: u8 = 1;
+const TOO_LATE: u8 = 2;
+
+/// The outcome of a decision, shared with the thread that waits for it.
+#[derive(Clone, Debug, Default)]
+pub struct Settled(Arc<AtomicU8>);
+
+impl Settled {
+    /// Whether the change was carried out; `None` before that is known.
+    pub fn outcome(&self) -> Option<bool> {
+        match self.0.load(Ordering::Acquire) {
+            OPEN => None,
+            outcome => Some(outcome == TAKEN),
+        }
+    }
+}
+
+/// A decision about the timeline of a running network.
+#[derive(Debug)]
+pub struct Steering {
+    /// The timeline from the time of the change on.
+    pub changes: PendingChanges,
+    /// See [`CoreConfig::replaced_rates`](super::CoreConfig::replaced_rates).
+    pub replaced_rates: Vec<String>,
+    /// Those of [`CoreConfig::unknown_rates`](super::CoreConfig::unknown_rates).
+    pub unknown_rates: Vec<String>,
+    /// The outcome.
+    pub settled: Settled,
+}
+
+impl<H: Hooks> Core<H> {
+    /// Takes over a new timeline, if model time has not passed its beginning.
+    #[cold]
+    pub(crate) fn steer(&mut self, now: Time, steering: Steering) {
+        let taken = now < steering.changes.from();
+        if taken {
+            self.network.continue_with(steering.changes);
+            self.replaced_rates = steering.replaced_rates;
+            self.unknown_rates.1 = steering.unknown_rates;
+        }
+        let outcome = if taken { TAKEN } else { TOO_LATE };
+        steering.settled.0.store(outcome, Ordering::Release);
+    }
+}
