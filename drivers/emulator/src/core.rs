@@ -10,6 +10,7 @@ use super::frame;
 use super::handle::{ACK, BACKWARD, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
+use super::steering::Steering;
 use narrows_cell::{Cell, RecordKind, Role, SchemeRef, element_counters, element_names};
 use narrows_net::{Backlog, Direction, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
@@ -22,7 +23,7 @@ use std::sync::atomic::AtomicU64;
 pub struct Core<H = ()> {
     /// Hooks called for each packet.
     pub hooks: H,
-    pub(crate) network: Network<Handle>,
+    network: Network<Handle>,
     outcomes: Outcomes<Handle>,
     pool: Pool,
     /// Log of the packets.
@@ -45,9 +46,9 @@ pub struct Core<H = ()> {
     sample: Span,
     next_sample: Time,
     end: Time,
-    pub(crate) unknown_rates: (Span, Vec<String>),
+    unknown_rates: (Span, Vec<String>),
     /// Bottlenecks whose server the timeline replaces.
-    pub(crate) replaced_rates: Vec<String>,
+    replaced_rates: Vec<String>,
     tenth: u64,
 }
 
@@ -370,6 +371,18 @@ impl<H: Hooks> Core<H> {
         if let Some(steering) = self.hooks.steering() {
             self.steer(now, steering);
         }
+    }
+
+    /// Takes over a new timeline, if model time has not passed its beginning.
+    #[cold]
+    fn steer(&mut self, now: Time, steering: Steering) {
+        let in_time = now < steering.changes.from();
+        if in_time {
+            self.network.continue_with(steering.changes);
+            self.replaced_rates = steering.replaced_rates;
+            self.unknown_rates.1 = steering.unknown_rates;
+        }
+        steering.settled.settle(in_time);
     }
 
     /// Ends the run at `end`, unless it ends earlier.

@@ -1,10 +1,7 @@
 //! Changes of the network that are decided while a run is under way. A core either takes over a new timeline before the
 //! first time at which it differs from the old one, or leaves everything as it is.
 
-use super::core::Core;
-use super::hooks::Hooks;
 use narrows_net::PendingChanges;
-use narrows_units::Time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,6 +21,12 @@ impl Settled {
             outcome => Some(outcome == TAKEN),
         }
     }
+
+    /// The change was carried out, or was too late.
+    pub(crate) fn settle(&self, taken: bool) {
+        let outcome = if taken { TAKEN } else { TOO_LATE };
+        self.0.store(outcome, Ordering::Release);
+    }
 }
 
 /// A decision about the timeline of a running network.
@@ -37,19 +40,4 @@ pub struct Steering {
     pub unknown_rates: Vec<String>,
     /// The outcome.
     pub settled: Settled,
-}
-
-impl<H: Hooks> Core<H> {
-    /// Takes over a new timeline, if model time has not passed its beginning.
-    #[cold]
-    pub(crate) fn steer(&mut self, now: Time, steering: Steering) {
-        let taken = now < steering.changes.from();
-        if taken {
-            self.network.continue_with(steering.changes);
-            self.replaced_rates = steering.replaced_rates;
-            self.unknown_rates.1 = steering.unknown_rates;
-        }
-        let outcome = if taken { TAKEN } else { TOO_LATE };
-        steering.settled.0.store(outcome, Ordering::Release);
-    }
 }
