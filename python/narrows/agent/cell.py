@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import threading
@@ -20,6 +21,8 @@ from narrows.errors import UnavailableError
 GRACE_S = 15.0
 #: An agent that prints nothing for this long is considered hung.
 SILENCE_S = {"emulate": 180.0}
+#: Events of live runs.
+LIVE = ("live", "changed", "refused")
 _SILENCE_S = 900.0
 
 
@@ -51,6 +54,8 @@ class CellRun:
     files: Path
     #: Additional arguments of the command.
     more: tuple[str, ...] = ()
+    #: Receives the lines about a run that is under way, if they are wanted.
+    on_live: Callable[[bytes], None] | None = None
     _process: subprocess.Popen[bytes] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -69,6 +74,15 @@ class CellRun:
             if process is None or process.poll() is not None:
                 return
             process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+
+    def order(self, line: bytes) -> None:
+        """Sends an order to the agent, which must take orders; one that has ended answers no more."""
+        with self._lock:
+            process = self._process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                process.stdin.write(line + b"\n")
+                process.stdin.flush()
 
     def run(self) -> CellOutcome:
         """Runs the cell until it ends."""
@@ -138,6 +152,8 @@ class CellRun:
             self._last = event
         elif event.event == "progress" and event.progress is not None:
             self.on_progress(event.progress)
+        elif event.event in LIVE and self.on_live is not None:
+            self.on_live(line)
 
     def _judge(self, exit_code: int) -> CellOutcome:
         if exit_code == 0:

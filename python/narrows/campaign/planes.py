@@ -12,6 +12,7 @@ from typing import Protocol
 
 from narrows.agent.cell import CellOutcome, CellRun
 from narrows.agent.location import Location
+from narrows.live.watch import Watch
 from narrows.scenario.model import Cell
 
 #: When notes about a round are taken.
@@ -64,9 +65,12 @@ class LocalPlane:
 
     retries = 0
 
-    def __init__(self, where: str, agent: Location, files: Path, means: Means) -> None:
+    def __init__(
+        self, where: str, agent: Location, files: Path, means: Means, watch: Watch | None = None
+    ) -> None:
         self._where = where
         self._means = means
+        self._watch = watch
         self._beside = 1
         self._agent = agent
         self._files = files
@@ -79,7 +83,7 @@ class LocalPlane:
         self._beside = max(1, min(cells, usable or 1))
         return self._beside
 
-    def run_of(self, _cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> Run:
+    def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> Run:
         """An agent for the cell."""
         more: tuple[str, ...] = ()
         if self._where == "simulate":
@@ -87,7 +91,12 @@ class LocalPlane:
             more = ("--memory", str(memory)) if memory else ("--beside", str(self._beside))
         elif self._means.emulator_threads is not None:
             more = ("--emulator-threads", str(self._means.emulator_threads))
-        return CellRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
+        if self._watch is not None:
+            more += ("--live", "--interactive") if self._watch.orders is not None else ("--live",)
+        run = CellRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
+        if self._watch is not None:
+            run.on_live = self._watch.begin(cell, run)
+        return run
 
     def around_round(self, _number: int, _when: str) -> None:
         """Nothing: facts about this machine are in each record."""

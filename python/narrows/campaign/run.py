@@ -23,6 +23,7 @@ from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import LocalPlane, Means, Plane
 from narrows.campaign.progress import ProgressView
 from narrows.campaign.real_path import RealPathPlane
+from narrows.campaign.showing import Showing
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.documents.agent import Facts, MachineFacts
 from narrows.documents.campaign import Header
@@ -191,10 +192,12 @@ def run_campaign(
     tell: Tell = ignore_event,
     runner: Location | None = None,
     wanted: Callable[[Cell], bool] | None = None,
+    showing: Showing | None = None,
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results; with `wanted` only these cells run, and the
     others stay pending. `reach` says how to reach the other host; runs on this machine may use `means`, and
-    `runner` runs them in place of the agent. `tell` receives events.
+    `runner` runs them in place of the agent. `tell` receives events. `showing` shows emulated runs while they
+    are under way.
     """
 
     def say(text: str) -> None:
@@ -208,6 +211,8 @@ def run_campaign(
     again = (path / "campaign.json").exists()
     changed = _find_changed_words(check_same(path, loaded.scenario)[1], loaded.scenario) if again else {}
     with plan_campaign(loaded, agent, reach or RemoteOptions(), say) as result:
+        if showing is not None:
+            showing.check(result.plan, again=again)
         if again:
             remove = result.remote.local.remove if result.remote is not None else None
             folder = CampaignFolder.resume(path, result.plan, argv, remove)
@@ -216,9 +221,8 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, result.plan, result.facts, versions, argv)
         try:
-            return _run_in(
-                folder, result, runner or agent, console, quiet, again, means or Means(), tell, wanted
-            )
+            runner, means = runner or agent, means or Means()
+            return _run_in(folder, result, runner, console, quiet, again, means, tell, wanted, showing)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell.is_finished for cell in folder.cells)
@@ -274,10 +278,11 @@ def _run_in(
     means: Means,
     tell: Tell,
     wanted: Callable[[Cell], bool] | None = None,
+    showing: Showing | None = None,
 ) -> Finished:
     plan = planned.plan
     scenario = plan.scenario
-    plane = _plane(folder, planned, agent, means)
+    plane = _plane(folder, planned, agent, means, showing)
     states = {cell.id: cell.state for cell in folder.cells}
     unfinished = [cell for cell in plan.cells if states[cell.id] != "finished"]
     missing = [cell for cell in unfinished if wanted is None or wanted(cell)]
@@ -285,7 +290,8 @@ def _run_in(
     workers = plane.workers(len(missing))
     overhead = OVERHEAD_S.get(scenario.where)
     guess = scenario.duration_ns / 1e9 + overhead if overhead is not None else None
-    view = ProgressView(console, finished, len(missing), workers, guess, quiet, tell)
+    make = showing.view if showing is not None else ProgressView
+    view = make(console, finished, len(missing), workers, guess, quiet, tell)
     tell(
         "campaign",
         path=str(folder.path),
@@ -320,6 +326,8 @@ def _run_in(
                 planned.remote.prepare()
         with view:
             Executor(folder, plane, view).run(missing)
+        if showing is not None:
+            showing.keep_changes(folder, planned.facts, view.message)
     view.message("measuring")
     tell("measure")
     results = result_files.compute(folder)
@@ -328,8 +336,11 @@ def _run_in(
     return Finished(folder, results)
 
 
-def _plane(folder: CampaignFolder, planned: Planned, agent: Location, means: Means) -> Plane:
+def _plane(
+    folder: CampaignFolder, planned: Planned, agent: Location, means: Means, showing: Showing | None
+) -> Plane:
     """The plane on which the cells run."""
     if planned.remote is None:
-        return LocalPlane(planned.plan.scenario.where, agent, folder.files_dir, means)
+        watch = showing.watch if showing is not None else None
+        return LocalPlane(planned.plan.scenario.where, agent, folder.files_dir, means, watch)
     return RealPathPlane(planned.remote, planned.rendezvous, agent, folder.path)

@@ -303,6 +303,16 @@ class CampaignFolder:
         source.update(written=loaded.text, overrides=to_data(entries.new_overrides(loaded)))
         self._change_header(name=loaded.scenario.name)
 
+    def replan(self, loaded: Loaded, plan: Plan) -> None:
+        """Replaces the scenario by one whose only cell is the one that has run."""
+        source = ScenarioSource(
+            file=loaded.path.name, written=loaded.text, overrides=[], resolved=plan.scenario.to_json()
+        )
+        self._change_header(scenario=source, hash=plan.scenario.hash)
+        for cell in plan.cells:
+            self.change(cell.id, hash=cell.hash, seed=cell.seed)
+            self.keep(cell.id)
+
     def settle(self, settings: dict[str, object]) -> None:
         """Sets members of the resolved scenario of an import, and its hash."""
         resolved = {**self.header.scenario.resolved, **settings}

@@ -16,6 +16,7 @@ from narrows.cli import quick
 from narrows.cli.app import command
 from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, read_metrics, remote_options
 from narrows.cli.completion import scenario_names
+from narrows.cli.live import NOT_LIVE, LiveOptions
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def run(
         bool,
         option("--events", help="Print what happens as lines of JSON, for other programs."),
     ] = False,
+    live: LiveOptions = NOT_LIVE,
 ) -> None:
     """Run a scenario and report on it.
 
@@ -159,9 +161,9 @@ def run(
     except IsSweep:
         from narrows.cli.sweep import run_sweep
 
-        if scenario is None or more or events:
+        if scenario is None or more or events or live != NOT_LIVE:
             raise UsageError(
-                "a sweep is run by narrows sweep run, without --bpf, --host and --events"
+                "a sweep is run by narrows sweep run, without --bpf, --host, --events and --live"
             ) from None
         run_sweep(scenario, changed, output, memory=memory, dry_run=dry_run, as_json=as_json)
         return
@@ -178,10 +180,10 @@ def run(
         report = Parts.HTML
     means = Means(_memory(memory), emulator_threads)
     start = partial(_run, loaded, output, resume=resume, quiet=quiet, reach=reach, means=means)
-    if events:
-        finished = _with_events(start, report)
-    else:
-        finished = start()
+    with live.showing(loaded, as_json=as_json, dry_run=dry_run) as showing:
+        start = partial(start, showing=showing)
+        finished = _with_events(start, report) if events else start()
+    if not events:
         _print_results(finished, as_json)
         if report is not Parts.NONE and _is_reported(finished):
             _report(finished.folder.path, report, quiet=as_json)

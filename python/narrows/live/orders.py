@@ -1,0 +1,192 @@
+"""Orders that change a run while it is under way: `rate 5 Mbit/s`, `delay forward.1 40 ms`,
+`set forward.0 {queue: {droptail: 30 kB}}`.
+
+An order is an entry of the scenario's timeline without its time. It is resolved as such, so that everything
+that a timeline can set, and every refusal, is the same here; the agent determines the time. Orders that were
+carried out become entries of the scenario.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+
+from narrows.documents.data import to_data
+from narrows.documents.live import Changed
+from narrows.documents.resolved import Change
+from narrows.errors import DataError, ScenarioError, UsageError
+from narrows.scenario import overrides as _overrides
+from narrows.scenario import registry as _registry
+from narrows.scenario.loading import Loaded
+from narrows.scenario.model import Scenario
+from narrows.scenario.resolve import resolve
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Sequence, parse, parse_value
+from narrows.text import any_of
+
+#: What people can write, for help and refusals.
+EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}")
+_SOURCE = "the order"
+_TIMELINE = "timeline"
+_LONGEST = 1000
+_S = 1_000_000_000
+#: Characters of text that YAML would read as something else.
+_SPECIAL = frozenset(',[]{}#\\"\n')
+_FIRST = frozenset("&*!|>'%@`")
+
+
+@dataclass(frozen=True)
+class _Order:
+    element: str
+    #: Its values in YAML.
+    text: str
+
+
+@dataclass(frozen=True)
+class _Kept:
+    at_ns: int
+    order: _Order
+
+    def in_yaml(self) -> str:
+        """The entry of the timeline."""
+        return f"{{at: {_seconds(self.at_ns)} s, set: {{{self.order.element}: {self.order.text}}}}}"
+
+
+class Desk:
+    """Reads orders for the runs of a scenario, and keeps those that were carried out."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._tree = _overrides.apply(parse(loaded.text, loaded.path.name), loaded.overrides)
+        self._lock = threading.Lock()
+        #: Orders without an answer, oldest first: the agent answers them in order.
+        self._open: deque[_Order] = deque()
+        self._kept: list[_Kept] = []
+
+    @property
+    def elements(self) -> dict[str, str]:
+        """The elements that can be changed, with their kinds."""
+        return {element.name: element.kind for element in self._loaded.scenario.network.elements}
+
+    def read(self, text: str) -> bytes:
+        """The line for the agent. Raises `UsageError` with one sentence if the text is no order."""
+        if len(text) > _LONGEST:
+            raise UsageError(f"an order has at most {_LONGEST} characters")
+        order = self._understand(text.split(None, 2))
+        change = self._resolve(order)
+        line = {"order": "change", "element": change.element, "set": to_data(change.values)}
+        with self._lock:
+            self._open.append(order)
+        return json.dumps(line).encode()
+
+    def keep(self, changed: Changed) -> str:
+        """Keeps the oldest order without an answer, which takes effect; returns it in words."""
+        with self._lock:
+            if not self._open:
+                return changed.element
+            order = self._open.popleft()
+            self._kept.append(_Kept(changed.at_ns, order))
+        return f"{order.element} {order.text.strip('{}')}"
+
+    def drop(self) -> None:
+        """Forgets the oldest order without an answer."""
+        with self._lock:
+            if self._open:
+                self._open.popleft()
+
+    def changed_scenario(self) -> Loaded | None:
+        """The scenario with the orders that were carried out in its timeline; none without any."""
+        with self._lock:
+            kept = sorted(self._kept, key=lambda entry: entry.at_ns)
+        if not kept:
+            return None
+        entries = [f"  - {entry.in_yaml()}\n" for entry in kept]
+        if not self._loaded.overrides and _TIMELINE not in self._tree.entries:
+            # Comments and layout stay as they were written.
+            text = f"{self._loaded.text.rstrip()}\n\n# Changes made during the run.\n{_TIMELINE}:\n"
+            text += "".join(entries)
+        else:
+            tree = self._with([parse_value(entry.in_yaml(), _SOURCE) for entry in kept])
+            text = "".join(f"{key}: {written(value)}\n" for key, _, value in tree)
+        path = self._loaded.path
+        scenario = resolve(parse(text, path.name), _registry.load(), path.name, path.parent)
+        return replace(self._loaded, scenario=scenario, text=text, overrides=[])
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _understand(self, words: list[str]) -> _Order:
+        elements = self.elements
+        examples = any_of(EXAMPLES)
+        match words:
+            case ["set", element, values]:
+                self._check_element(element)
+                return _Order(element, values.strip())
+            case [("rate" | "delay") as key, element, value] if element in elements:
+                return _Order(element, f"{{{key}: {value.strip()}}}")
+            case [("rate" | "delay") as key, *value] if value:
+                kind = "bottleneck" if key == "rate" else "delay"
+                fitting = [name for name, other in elements.items() if other == kind]
+                if not fitting:
+                    raise UsageError(f"no element has a {key}; the elements are {any_of(elements)}")
+                return _Order(fitting[0], f"{{{key}: {' '.join(value)}}}")
+            case [("rate" | "delay") as key]:
+                example = EXAMPLES[0 if key == "rate" else 1]
+                raise UsageError(f"{key} needs a value; write for example {example}")
+        first = words[0] if words else ""
+        raise UsageError(f'"{first}" is not an order; write for example {examples}')
+
+    def _check_element(self, name: str) -> None:
+        if name not in self.elements:
+            raise UsageError(f'element "{name}" does not exist; there are {any_of(self.elements)}')
+
+    def _resolve(self, order: _Order) -> Change:
+        """The change that an entry of the timeline would make, at the end of the run."""
+        last_ns = self._loaded.scenario.duration_ns - 1
+        text = f"{{at: {_seconds(last_ns)} s, set: {{{order.element}: {order.text}}}}}"
+        try:
+            with self._lock:
+                kept = [parse_value(entry.in_yaml(), _SOURCE) for entry in self._kept]
+            tree = self._with([*kept, parse_value(text, _SOURCE)])
+            path = self._loaded.path
+            scenario: Scenario = resolve(tree, _registry.load(), path.name, path.parent)
+        except ScenarioError as error:
+            first = error.problems[0]
+            raise UsageError(f"{order.element}: {first.text}") from None
+        except DataError as error:
+            raise UsageError(str(error)) from None
+        changes = [change for change in scenario.timeline if change.at_ns == last_ns]
+        if len(changes) != 1:
+            raise UsageError(f"an order changes one element; write for example {any_of(EXAMPLES)}")
+        return changes[0]
+
+    def _with(self, entries: list[Node | None]) -> Mapping:
+        """The scenario with more entries in its timeline."""
+        tree = self._tree.copy("")
+        before = tree.entries.get(_TIMELINE)
+        items = list(before.items) if isinstance(before, Sequence) else []
+        items += [entry for entry in entries if entry is not None]
+        mark = Mark(_SOURCE, path=_TIMELINE)
+        tree.entries[_TIMELINE] = Sequence(mark, items).copy(_TIMELINE)
+        tree.key_marks.setdefault(_TIMELINE, mark)
+        return tree
+
+
+def _seconds(time_ns: int) -> str:
+    """A time in seconds, exactly."""
+    whole, rest = divmod(time_ns, _S)
+    return f"{whole}.{rest:09}".rstrip("0").rstrip(".") if rest else str(whole)
+
+
+def written(value: Node) -> str:
+    """A value on one line of YAML, with all its text."""
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(written, value.items))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_text(key)}: {written(inner)}' for key, _, inner in value)}}}"
+    return json.dumps(value.text, ensure_ascii=False) if value.quoted else _text(value.text)
+
+
+def _text(text: str) -> str:
+    odd = not _SPECIAL.isdisjoint(text) or ": " in text or text[:1] in _FIRST or text != text.strip()
+    return json.dumps(text, ensure_ascii=False) if odd else text
