@@ -49,8 +49,8 @@ class Recorder:
 
 
 def sample(number: int, flows: int = 2, queues: int = 1) -> bytes:
-    """The line of sample `number`, one per 200 ms: flow f has 10 f packets of 1500 B in each, of which 1 in 11 f is
-    dropped, and 5 f ms of queueing; queues have 7 packets.
+    """The line of sample `number`, one per 200 ms: in each, 10 f packets of 1500 B of flow f arrive after 5 f
+    ms of queueing and 1 is dropped; queues have 7 packets.
     """
     line = {
         "event": "live",
@@ -82,7 +82,9 @@ def sample(number: int, flows: int = 2, queues: int = 1) -> bytes:
     return json.dumps(line).encode()
 
 
-def watched(samples: int = 40, flows: int = 2, queues: int = 1, text: str = SCENARIO) -> tuple[Watch, Recorder]:
+def watched(
+    samples: int = 40, flows: int = 2, queues: int = 1, text: str = SCENARIO
+) -> tuple[Watch, Recorder]:
     """A run that has been under way for some samples."""
     watch, run = Watch(), Recorder()
     hear = watch.begin(cell_of(text), run)

@@ -199,7 +199,7 @@ _OTHERS = {
     "agent/cell.py", "blocks/html.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py",
     "cli/completion.py", "comparison/compose.py", "comparison/equivalence.py", "documents/reference.py",
     "files.py", "identify/page.py",
-    "lab/contest_report.py", "lab/new.py", "lab/page.py",
+    "lab/contest_report.py", "lab/new.py", "lab/page.py", "live/page.py",
     "programs/trial.py", "report/assemble.py", "report/drawing.py", "report/page.py", "report/paper.py",
     "scenario/chance.py", "scenario/habits.py", "scenario/quantity.py",
     "scenario/reference.py", "site/pages.py",

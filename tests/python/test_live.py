@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from live_kit import SCENARIO, Recorder, cell_of, loaded, sample, watched
 from narrows.documents.live import Changed
-from narrows.documents.components import Values
 from narrows.errors import NarrowsError, UsageError
 from narrows.live.canvas import Canvas, chart, nice_top
 from narrows.live.orders import Desk
 from narrows.live.terminal import draw, in_a_line
 from narrows.live.watch import Watch
+from narrows.scenario import cells_of
 from narrows.scenario.loading import load_text
 from narrows.text import is_text
 
@@ -42,7 +42,13 @@ def test_readings_are_what_happened_between_two_samples() -> None:
 def test_a_silent_flow_has_no_delay_and_no_loss() -> None:
     watch = Watch()
     hear = watch.begin(cell_of(), Recorder())
-    quiet = {"flow": 1, "delivered_packets": 5, "delivered_bytes": 500, "dropped_packets": 0, "queueing_ns": 9}
+    quiet = {
+        "flow": 1,
+        "delivered_packets": 5,
+        "delivered_bytes": 500,
+        "dropped_packets": 0,
+        "queueing_ns": 9,
+    }
     for time_ns in (200_000_000, 400_000_000):
         hear(json.dumps({"event": "live", "time_ns": time_ns, "flows": [quiet], "elements": []}).encode())
     flow = watch.look().readings[-1].flows[0]
@@ -186,6 +192,10 @@ def test_orders_are_entries_of_a_timeline(text: str, element: str, values: dict[
         ("set forward.0 {colour: red}", "forward.0: "),
         ("set forward.0 {queue: {codel: 30 kB}}", "forward.0: "),
         ("set forward.0 }", "forward.0: "),
+        ("start", "start needs the number of a flow"),
+        ("stop all", "stop needs the number of a flow"),
+        ("start 3", 'flow "3" does not exist; flows are 1 to 2'),
+        ("stop 0", 'flow "0" does not exist'),
         ("rate " + "9" * 2000, "an order has at most 1000 characters"),
     ],
 )
@@ -206,9 +216,26 @@ def test_any_text_is_an_order_or_refused(text: str) -> None:
             assert "\n" not in str(error)
 
 
+@pytest.mark.parametrize(("text", "line"), [("start 2", ("start", 2)), ("stop 1", ("stop", 1))])
+def test_flows_start_and_stop_by_their_numbers(text: str, line: tuple[str, int]) -> None:
+    assert json.loads(Desk(loaded()).read(text)) == {"order": line[0], "flow": line[1]}
+
+
+def test_a_flow_starts_and_stops_once() -> None:
+    desk = Desk(loaded())
+    assert _carry_out(desk, "stop 2", 3_000_000_000) == "stop of flow 2"
+    with pytest.raises(UsageError, match="the stop of flow 2 is given already; a flow starts and stops once"):
+        desk.read("stop 2")
+    changed = desk.changed_scenario()
+    assert changed is not None
+    assert yaml.safe_load(changed.text)["timeline"] == [{"at": "3 s", "stop": 2}]
+    (cell,) = cells_of(changed.scenario)
+    assert [flow.stop_ns for flow in cell.flows] == [30_000_000_000, 3_000_000_000]
+
+
 def _carry_out(desk: Desk, text: str, at_ns: int) -> str:
-    line = json.loads(desk.read(text))
-    return desk.keep(Changed(at_ns=at_ns, element=line["element"], values=Values(line["set"])))
+    desk.read(text)
+    return desk.keep(Changed(at_ns=at_ns))
 
 
 def test_orders_that_were_carried_out_become_the_timeline_of_the_scenario() -> None:

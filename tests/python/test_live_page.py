@@ -1,4 +1,4 @@
-"""The page of runs that are under way: its server, which only the page itself may steer, and the page in a browser."""
+"""The page of runs that are under way: its server, steered by the page alone, and the page in a browser."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def _order(server: Server, text: object, **headers: str) -> tuple[int, str]:
 def test_the_page_loads_nothing_from_elsewhere(server: Server) -> None:
     status, text = _ask(server)
     assert status == 200 and "connect-src 'self'" in text
-    assert "src=" not in text.replace("img-src", "") and "http://" not in text.replace("http://www.w3.org", "")
+    assert "src=" not in text.replace("img-src", "") and "http://" not in text.replace(
+        "http://www.w3.org", ""
+    )
 
 
 def test_the_server_listens_on_the_loopback_interface_alone(server: Server) -> None:
@@ -89,7 +91,8 @@ def test_orders_of_other_pages_are_refused(server: Server) -> None:
 def test_orders_of_the_page_reach_the_run_and_bad_ones_are_refused(server: Server) -> None:
     assert _order(server, {"text": "rate 5 Mbit/s"}) == (200, "{}")
     assert json.loads(_order(server, {"text": "faster"})[1])["refused"].startswith('"faster" is not an order')
-    for body in ("x", [], {}, {"text": 5}, {"text": None}):
+    bodies: list[object] = ["x", [], {}, {"text": 5}, {"text": None}]
+    for body in bodies:
         assert _order(server, body)[0] == 400
     assert _order(server, {"text": "x" * 20_000})[0] == 413
 
@@ -105,12 +108,18 @@ def test_news_are_sent_once_and_a_new_run_begins_with_its_facts() -> None:
     watch, _ = watched(samples=3)
     sent = Sent()
     first = sent.news(watch.look())
-    assert first["run"] == {"title": "reno run 1", "duration_ns": 30_000_000_000, "flows": {1: "reno", 2: "reno"}}
+    assert first["run"] == {
+        "title": "reno run 1",
+        "duration_ns": 30_000_000_000,
+        "flows": {1: "reno", 2: "reno"},
+    }
     assert isinstance(first["readings"], list) and len(first["readings"]) == 3
     watch.hear(sample(4))
     watch.note("news")
     second = sent.news(watch.look())
-    assert "run" not in second and second["notes"] == [{"time_ns": 800_000_000, "text": "news", "is_change": False}]
+    assert "run" not in second and second["notes"] == [
+        {"time_ns": 800_000_000, "text": "news", "is_change": False}
+    ]
     assert isinstance(second["readings"], list) and len(second["readings"]) == 1
     assert sent.news(watch.look())["readings"] == []
 
@@ -152,4 +161,4 @@ def test_the_page_draws_readings_as_they_arrive_and_takes_orders(
         server.watch.end(cell_of())
         page.until("document.getElementById('state').innerText.startsWith('The run has ended')")
         assert page.said == []
-        assert all(url.startswith(server.url) or url.startswith("data:") for url in page.requests)
+        assert all(url.startswith((server.url, "data:")) for url in page.requests)

@@ -19,9 +19,17 @@ pub enum LiveEvent {
         /// Run time at which it takes effect.
         at_ns: u64,
         /// The element that changes.
-        element: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        element: Option<String>,
         /// Its new values.
-        set: Map<String, Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        set: Option<Map<String, Value>>,
+        /// The flow that starts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        start: Option<u16>,
+        /// The flow that stops.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop: Option<u16>,
     },
     /// An order has been refused.
     Refused {

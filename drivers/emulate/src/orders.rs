@@ -1,14 +1,20 @@
 //! Orders that change a run while it is under way, as lines of JSON on standard input:
-//! `{"order": "change", "element": "forward.0", "set": {"rate": {"kind": "constant", "rate": 5000000}}}`.
 //!
-//! An order becomes an entry of the cell's timeline at a time slightly in the future. The changed cell is built and
+//! ```text
+//! {"order": "change", "element": "forward.0", "set": {"rate": {"kind": "constant", "rate": 5000000}}}
+//! {"order": "start", "flow": 2}
+//! {"order": "stop", "flow": 1}
+//! ```
+//!
+//! A flow that starts exists in the cell already, with a later start. A change of an element becomes an entry of the cell's timeline at a time slightly in the future. The changed cell is built and
 //! checked as a whole before a thread of the emulator takes over its timeline, so that a run of the changed cell, from
 //! its beginning, has the same network at any time.
 
 use super::live::LiveEvent;
 use super::testbed::Testbed;
-use narrows_cell::Cell;
-use narrows_emulator::{Settled, Steering};
+use narrows_cell::{Cell, Flow, SchemeRef};
+use narrows_emulator::{Course, Settled, Steering};
+use narrows_endpoints::supervisor::Supervisor;
 use narrows_units::Time;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -30,12 +36,18 @@ enum Order {
         element: String,
         set: Map<String, Value>,
     },
+    /// Start a flow that would start later.
+    Start { flow: u16 },
+    /// Stop a flow that would stop later.
+    Stop { flow: u16 },
 }
 
 /// A change that a thread of the emulator has not decided about yet.
 struct Awaited {
     settled: Settled,
     cell: Cell,
+    /// The flow whose times change.
+    flow: Option<u16>,
     event: LiveEvent,
 }
 
@@ -71,32 +83,34 @@ impl Orders {
     }
 
     /// Goes on at `now_ns` of the run; returns an event, if there is news.
-    pub(super) fn step(&mut self, now_ns: u64, testbed: &Testbed) -> Option<LiveEvent> {
-        if let Some(awaited) = self.awaited.take() {
-            match awaited.settled.outcome() {
-                None => {
-                    self.awaited = Some(awaited);
-                    return None;
-                }
-                Some(true) => {
-                    self.changed = Some(awaited.cell);
-                    return Some(awaited.event);
-                }
-                Some(false) => {
-                    return Some(refuse(
-                        "the emulator was late, so that the change could not take effect in time; try again",
-                    ));
-                }
+    pub(super) fn step(
+        &mut self,
+        now_ns: u64,
+        testbed: &Testbed,
+        supervisor: &mut Supervisor,
+    ) -> Option<LiveEvent> {
+        if self.awaited.is_none() {
+            let line = self.waiting.pop_front()?;
+            match self.begin(&line, now_ns, testbed) {
+                Ok(awaited) => self.awaited = Some(awaited),
+                Err(message) => return Some(LiveEvent::Refused { message }),
             }
         }
-        let line = self.waiting.pop_front()?;
-        match self.begin(&line, now_ns, testbed) {
-            Ok(awaited) => {
-                self.awaited = Some(awaited);
-                None
-            }
-            Err(message) => Some(refuse(&message)),
+        let outcome = self.awaited.as_ref()?.settled.outcome()?;
+        let awaited = self.awaited.take()?;
+        if !outcome {
+            let message = "the emulator was late, so that the change could not take effect in time; try again";
+            return Some(LiveEvent::Refused {
+                message: message.to_owned(),
+            });
         }
+        let flows = awaited.cell.flows.iter();
+        for flow in flows.filter(|flow| Some(flow.flow) == awaited.flow) {
+            let stop = flow.stop.min(awaited.cell.duration);
+            supervisor.reschedule(flow.flow, flow.start.ns(), stop.ns());
+        }
+        self.changed = Some(awaited.cell);
+        Some(awaited.event)
     }
 
     /// Hands an order to the thread that it concerns.
@@ -105,34 +119,124 @@ impl Orders {
     /// The reason for which it is refused.
     fn begin(&self, line: &[u8], now_ns: u64, testbed: &Testbed) -> Result<Awaited, String> {
         let order = serde_json::from_slice(line);
-        let Order::Change { element, set } =
-            order.map_err(|error| format!("the order cannot be read: {error}"))?;
-        if testbed.gauges.is_none() {
-            return Err("this run takes no orders".to_owned());
-        }
+        let order: Order = order.map_err(|error| format!("the order cannot be read: {error}"))?;
         let at_ns = (now_ns + AHEAD_NS).next_multiple_of(GRID_NS);
         let before = self.changed.as_ref().unwrap_or(&testbed.cell);
         if at_ns >= before.duration.ns() {
             return Err("the run is almost over, so that nothing can change any more".to_owned());
         }
-        let cell = change_at(before, at_ns, &element, &set)?;
-        let settled = hand_over(testbed, &cell, &element, at_ns)?;
+        let (cell, settled, flow) = match &order {
+            Order::Change { element, set } => {
+                let cell = change_at(before, at_ns, element, set)?;
+                let settled = hand_over(testbed, &cell, element, at_ns)?;
+                (cell, settled, None)
+            }
+            Order::Start { flow } => {
+                let cell = start_at(before, at_ns, *flow)?;
+                (cell, Settled::by_itself(), Some(*flow))
+            }
+            Order::Stop { flow } => {
+                let cell = stop_at(before, now_ns, at_ns, *flow)?;
+                let from = flow_of(&cell, *flow)?.from;
+                let (flow, at) = (*flow, Time::from_ns(at_ns));
+                let thread = testbed.thread_of(from);
+                (
+                    cell,
+                    steer(testbed, thread, Course::Stop { flow, at }),
+                    Some(flow),
+                )
+            }
+        };
+        let event = match order {
+            Order::Change { element, set } => LiveEvent::Changed {
+                at_ns,
+                element: Some(element),
+                set: Some(set),
+                start: None,
+                stop: None,
+            },
+            Order::Start { flow } | Order::Stop { flow } => LiveEvent::Changed {
+                at_ns,
+                element: None,
+                set: None,
+                start: matches!(order, Order::Start { .. }).then_some(flow),
+                stop: matches!(order, Order::Stop { .. }).then_some(flow),
+            },
+        };
         Ok(Awaited {
             settled,
             cell,
-            event: LiveEvent::Changed {
-                at_ns,
-                element,
-                set,
-            },
+            flow,
+            event,
         })
     }
 }
 
-fn refuse(message: &str) -> LiveEvent {
-    LiveEvent::Refused {
-        message: message.to_owned(),
+/// The flow with this number, whose times may change.
+///
+/// # Errors
+/// There is no such flow, or its program has a plan of its times.
+fn flow_of(cell: &Cell, number: u16) -> Result<&Flow, String> {
+    let found = cell.flows.iter().find(|flow| flow.flow == number);
+    let flow = found.ok_or_else(|| format!("flow {number} does not exist"))?;
+    if let SchemeRef::Program(_) = flow.scheme {
+        return Err(format!(
+            "flow {number} is a program, which is started and stopped at the times of the scenario"
+        ));
     }
+    Ok(flow)
+}
+
+/// `cell` with a flow that starts at `at_ns` already.
+///
+/// # Errors
+/// A flow that does not exist or starts before.
+fn start_at(cell: &Cell, at_ns: u64, number: u16) -> Result<Cell, String> {
+    if flow_of(cell, number)?.start.ns() <= at_ns {
+        return Err(format!("flow {number} has started already"));
+    }
+    with_time(cell, number, "start_ns", at_ns)
+}
+
+/// `cell` with a flow that stops at `at_ns` already.
+///
+/// # Errors
+/// A flow that does not exist, has not started or stops before.
+fn stop_at(cell: &Cell, now_ns: u64, at_ns: u64, number: u16) -> Result<Cell, String> {
+    let flow = flow_of(cell, number)?;
+    if flow.start.ns() >= now_ns {
+        return Err(format!("flow {number} has not started yet"));
+    }
+    if flow.stop.ns() <= at_ns {
+        return Err(format!("flow {number} has stopped already"));
+    }
+    with_time(cell, number, "stop_ns", at_ns)
+}
+
+fn with_time(cell: &Cell, number: u16, member: &str, at_ns: u64) -> Result<Cell, String> {
+    let mut json = cell.json.clone();
+    let flows = json["flows"].as_array_mut().into_iter().flatten();
+    for flow in flows.filter(|flow| flow["flow"] == number) {
+        flow[member] = at_ns.into();
+    }
+    parse(cell, &json)
+}
+
+/// A cell like `cell` with other content.
+fn parse(cell: &Cell, json: &Value) -> Result<Cell, String> {
+    let files = cell.files.clone();
+    Cell::parse_with(&json.to_string(), |_| Ok(files)).map_err(|error| error.to_string())
+}
+
+/// Hands a decision to a thread of the emulator, and wakes it.
+fn steer(testbed: &Testbed, thread: usize, course: Course) -> Settled {
+    let settled = Settled::default();
+    if let Some(gauges) = &testbed.gauges {
+        let settled = settled.clone();
+        gauges.steer(thread, Steering { course, settled });
+    }
+    testbed.control.wake();
+    settled
 }
 
 /// `cell` with another entry of its timeline.
@@ -157,8 +261,7 @@ fn change_at(
     let place = entries.iter().position(later).unwrap_or(entries.len());
     let entry = json!({"at_ns": at_ns, "element": element, "set": set});
     entries.insert(place, entry);
-    let files = cell.files.clone();
-    Cell::parse_with(&json.to_string(), |_| Ok(files)).map_err(|error| error.to_string())
+    parse(cell, &json)
 }
 
 /// Hands the timeline of `cell` from `at_ns` on to the thread that keeps `element`, and wakes it.
@@ -175,18 +278,12 @@ fn hand_over(testbed: &Testbed, cell: &Cell, element: &str, at_ns: u64) -> Resul
         if link.is_none_or(|link| !network.keeps(link)) {
             continue;
         }
-        let settled = Settled::default();
-        let steering = Steering {
+        let course = Course::Timeline {
             changes: network.into_changes(Time::from_ns(at_ns)),
             replaced_rates: cell.replaced_rates(),
             unknown_rates: cell.unknown_rates(),
-            settled: settled.clone(),
         };
-        if let Some(gauges) = &testbed.gauges {
-            gauges.steer(thread, steering);
-        }
-        testbed.control.wake();
-        return Ok(settled);
+        return Ok(steer(testbed, thread, course));
     }
     Err(format!("the element '{element}' carries no packets"))
 }
@@ -225,6 +322,24 @@ mod tests {
             .map(|entry| entry["at_ns"].as_u64().unwrap())
             .collect();
         assert_eq!(times, [300, 700]);
+    }
+
+    #[test]
+    fn flows_start_and_stop_once() {
+        let mut json = cell().json;
+        json["flows"][0]["start_ns"] = 500.into();
+        let late = Cell::parse(&json.to_string()).unwrap();
+        let started = start_at(&late, 300, 1).unwrap();
+        assert_eq!(started.flows[0].start.ns(), 300);
+        assert!(start_at(&started, 400, 1).is_err());
+        assert!(
+            stop_at(&started, 200, 400, 1).is_err(),
+            "it has not started"
+        );
+        let stopped = stop_at(&started, 350, 400, 1).unwrap();
+        assert_eq!(stopped.flows[0].stop.ns(), 400);
+        assert!(stop_at(&stopped, 450, 500, 1).is_err());
+        assert!(stop_at(&stopped, 450, 500, 2).is_err());
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Supervision<'_, '_> {
                 let sample = reader.read(passed, testbed, &supervisor);
                 self.tell(sample.map(LiveEvent::Live));
             }
-            self.obey(passed);
+            self.obey(passed, &mut supervisor);
             let tick = if self.orders.is_busy() {
                 TICK / 20
             } else {
@@ -142,7 +142,7 @@ impl Supervision<'_, '_> {
         (self.context.progress)(length, length);
         let sample = reader.read(length, testbed, &supervisor);
         self.tell(sample.map(LiveEvent::Live));
-        self.obey(length);
+        self.obey(length, &mut supervisor);
         let ticks = cpu::ticks()
             .into_iter()
             .zip(ticks)
@@ -163,8 +163,8 @@ impl Supervision<'_, '_> {
     }
 
     /// Carries out orders that have arrived.
-    fn obey(&mut self, now_ns: u64) {
-        while let Some(event) = self.orders.step(now_ns, self.testbed) {
+    fn obey(&mut self, now_ns: u64, supervisor: &mut Supervisor) {
+        while let Some(event) = self.orders.step(now_ns, self.testbed, supervisor) {
             self.tell(Some(event));
         }
     }

@@ -120,6 +120,11 @@ impl<'a> Testbed<'a> {
         Ok(network)
     }
 
+    /// The thread of the emulator that takes the frames of a host.
+    pub(super) fn thread_of(&self, host: u16) -> usize {
+        self.thread_of[usize::from(host)]
+    }
+
     /// The network and the wires of one thread of the emulator.
     fn part(&self, thread: usize) -> Result<ThreadPart, RunError> {
         let network = self.network_of(&self.cell, thread)?;

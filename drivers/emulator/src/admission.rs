@@ -100,6 +100,13 @@ impl Admission {
         }
     }
 
+    /// A flow stops at another time.
+    pub(crate) fn stop(&mut self, flow: u16, at: Time) {
+        if let Some(Some(known)) = self.flows.get_mut(usize::from(flow)) {
+            known.stop = at;
+        }
+    }
+
     /// Decides about a frame that left the host at `port` at `stamp`.
     #[inline]
     pub(crate) fn admit(&mut self, port: u16, stamp: Time, bytes: &[u8]) -> Option<Admitted> {

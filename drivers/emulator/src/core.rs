@@ -10,7 +10,7 @@ use super::frame;
 use super::handle::{ACK, BACKWARD, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
-use super::steering::Steering;
+use super::steering::{Course, Steering};
 use narrows_cell::{Cell, RecordKind, Role, SchemeRef, element_counters, element_names};
 use narrows_net::{Backlog, Direction, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
@@ -373,14 +373,22 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// Takes over a new timeline, if model time has not passed its beginning.
+    /// Takes another course, if model time has not passed its beginning.
     #[cold]
     fn steer(&mut self, now: Time, steering: Steering) {
-        let in_time = now < steering.changes.from();
-        if in_time {
-            self.network.continue_with(steering.changes);
-            self.replaced_rates = steering.replaced_rates;
-            self.unknown_rates.1 = steering.unknown_rates;
+        let in_time = now < steering.course.from();
+        match steering.course {
+            _ if !in_time => {}
+            Course::Timeline {
+                changes,
+                replaced_rates,
+                unknown_rates,
+            } => {
+                self.network.continue_with(changes);
+                self.replaced_rates = replaced_rates;
+                self.unknown_rates.1 = unknown_rates;
+            }
+            Course::Stop { flow, at } => self.admission.stop(flow, at),
         }
         steering.settled.settle(in_time);
     }

@@ -34,6 +34,6 @@ pub use live::{ElementReading, FlowReading, Gauges, LiveHooks};
 pub use pool::Pool;
 pub use report::Report;
 pub use split::split;
-pub use steering::{Settled, Steering};
+pub use steering::{Course, Settled, Steering};
 pub use thread::{Emulator, Wires};
 pub use writer::Writer;

@@ -2,6 +2,7 @@
 //! first time at which it differs from the old one, or leaves everything as it is.
 
 use narrows_net::PendingChanges;
+use narrows_units::Time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -14,6 +15,11 @@ const TOO_LATE: u8 = 2;
 pub struct Settled(Arc<AtomicU8>);
 
 impl Settled {
+    /// For a decision that concerns no thread of the emulator.
+    pub fn by_itself() -> Self {
+        Settled(Arc::new(AtomicU8::new(TAKEN)))
+    }
+
     /// Whether the change was carried out; `None` before that is known.
     pub fn outcome(&self) -> Option<bool> {
         match self.0.load(Ordering::Acquire) {
@@ -29,15 +35,42 @@ impl Settled {
     }
 }
 
-/// A decision about the timeline of a running network.
+/// Another course of a run from a time on.
+#[derive(Debug)]
+pub enum Course {
+    /// The network has another timeline.
+    Timeline {
+        /// The timeline from the time of the change on.
+        changes: PendingChanges,
+        /// See [`CoreConfig::replaced_rates`](super::CoreConfig::replaced_rates).
+        replaced_rates: Vec<String>,
+        /// Those of [`CoreConfig::unknown_rates`](super::CoreConfig::unknown_rates).
+        unknown_rates: Vec<String>,
+    },
+    /// A flow stops at this time.
+    Stop {
+        /// Number of the flow.
+        flow: u16,
+        /// When it stops.
+        at: Time,
+    },
+}
+
+impl Course {
+    /// The time from which it differs from the course so far.
+    pub fn from(&self) -> Time {
+        match self {
+            Course::Timeline { changes, .. } => changes.from(),
+            Course::Stop { at, .. } => *at,
+        }
+    }
+}
+
+/// A decision about a run that is under way.
 #[derive(Debug)]
 pub struct Steering {
-    /// The timeline from the time of the change on.
-    pub changes: PendingChanges,
-    /// See [`CoreConfig::replaced_rates`](super::CoreConfig::replaced_rates).
-    pub replaced_rates: Vec<String>,
-    /// Those of [`CoreConfig::unknown_rates`](super::CoreConfig::unknown_rates).
-    pub unknown_rates: Vec<String>,
+    /// The new course.
+    pub course: Course,
     /// The outcome.
     pub settled: Settled,
 }

@@ -45,6 +45,13 @@ pub enum AgentCommand {
         /// By `CLOCK_MONOTONIC`.
         mono_ns: u64,
     },
+    /// The flow has other times than the cell says; those that have passed stay.
+    Reschedule {
+        /// When it starts.
+        start_ns: u64,
+        /// When it stops.
+        stop_ns: u64,
+    },
 }
 
 /// Messages from an endpoint.

@@ -1,7 +1,7 @@
 //! Time in an endpoint: since the start of the run, on the machine's clocks.
 
-use super::{Channel, EndpointOutcome, WakeupDelays, check_agent};
-use narrows_cell::{Context, RunError};
+use super::{AgentCommand, Channel, EndpointOutcome, EndpointTask, WakeupDelays, hear_agent};
+use narrows_cell::{Context, Role, RunError};
 use narrows_record::Histogram;
 use narrows_sys::clock;
 use narrows_sys::poll::{Epoll, Events, punctual};
@@ -22,6 +22,9 @@ pub(super) struct RunClock {
     timers: RefCell<Histogram>,
     /// Arrivals before this time were delayed on purpose.
     napped: Cell<Time>,
+    /// When the flow starts, and when the end that sends its data stops.
+    start: Cell<Time>,
+    stop: Cell<Time>,
 }
 
 impl RunClock {
@@ -33,7 +36,47 @@ impl RunClock {
             arrivals: RefCell::default(),
             timers: RefCell::default(),
             napped: Cell::new(Time::ZERO),
+            start: Cell::new(Time::ZERO),
+            stop: Cell::new(Time::FAR),
         }
+    }
+
+    /// The same with the times of the flow of `task`.
+    pub(super) fn for_task(self, task: &EndpointTask) -> Self {
+        self.start.set(task.flow.start);
+        self.stop.set(task.stop());
+        self
+    }
+
+    /// When the flow starts.
+    pub(super) fn start(&self) -> Time {
+        self.start.get()
+    }
+
+    /// When the end that sends the data stops sending.
+    pub(super) fn stop(&self) -> Time {
+        self.stop.get()
+    }
+
+    /// When an end has finished: the sender of the data stops, the receiver listens until the end of the run.
+    pub(super) fn end(&self, task: &EndpointTask) -> Time {
+        match task.role {
+            Role::Sender => self.stop(),
+            Role::Receiver => task.cell.duration,
+        }
+    }
+
+    /// Carries out what the agent says; true if times of the flow have changed.
+    fn obey(&self, channel: &mut Channel) -> Result<bool, RunError> {
+        let mut changed = false;
+        while let Some(command) = hear_agent(channel)? {
+            if let AgentCommand::Reschedule { start_ns, stop_ns } = command {
+                self.start.set(Time::from_ns(start_ns));
+                self.stop.set(Time::from_ns(stop_ns));
+                changed = true;
+            }
+        }
+        Ok(changed)
     }
 
     /// Now; zero before the start.
@@ -178,7 +221,8 @@ impl EventLoop {
             .could_not("wait for events")
     }
 
-    /// Sleeps until a socket is ready or until `time`; ends the endpoint when the agent has ended.
+    /// Sleeps until a socket is ready, the times of the flow change, or until `time`; ends the endpoint when the agent
+    /// has ended.
     pub(super) fn wait(
         &mut self,
         clock: &RunClock,
@@ -192,15 +236,11 @@ impl EventLoop {
             if !left.is_zero() && clock.until(time).is_zero() {
                 clock.serve(time);
             }
-            let mut sockets = 0;
+            let mut news = false;
             for key in self.events.keys() {
-                if key == AGENT {
-                    check_agent(channel)?;
-                } else {
-                    sockets += 1;
-                }
+                news |= key != AGENT || clock.obey(channel)?;
             }
-            if sockets > 0 || clock.until(time).is_zero() {
+            if news || clock.until(time).is_zero() {
                 return Ok(());
             }
         }
@@ -215,6 +255,19 @@ impl EventLoop {
     pub(super) fn collect(&self, ready: &mut Vec<u64>, more: &mut Vec<u64>) {
         ready.extend(self.ready());
         more.drain(..).for_each(|key| add_key(ready, key));
+    }
+
+    /// Sleeps until the flow starts, but not longer than until `end`; regardless of the sockets.
+    pub(super) fn wait_for_start(
+        &mut self,
+        clock: &RunClock,
+        end: Time,
+        channel: &mut Channel,
+    ) -> Result<(), RunError> {
+        while !clock.until(clock.start().min(end)).is_zero() {
+            self.wait(clock, clock.start().min(end), channel)?;
+        }
+        Ok(())
     }
 
     /// Sleeps until `time`, regardless of the sockets.

@@ -61,25 +61,26 @@ impl<'a> Node<'a> {
         channel: &mut Channel,
     ) -> Result<EndpointOutcome, RunError> {
         let EndpointTask { cell, flow, .. } = *self.task;
-        let (stop, end) = (self.task.stop(), self.task.end());
         let mut sleeper = EventLoop::new(channel)?;
         let mut source = match &self.link.endpoint {
             Machine::DatagramSource(_) => Some(Source::new(cell, flow)?),
             _ => None,
         };
-        sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
+        sleeper.wait_for_start(clock, cell.duration, channel)?;
         sleeper.until_readable(self.link.socket(), SOCKET)?;
         if let Some(source) = &mut source {
-            source.notify(flow.start, TrafficEvent::Start);
+            source.notify(clock.start(), TrafficEvent::Start);
         }
-        let mut samples = SampleTimes::new(flow.start, cell.sample);
+        let mut samples = SampleTimes::new(clock.start(), cell.sample);
         let mut live = LiveStates::new(self.task);
         if let SchemeRef::Datagrams = flow.scheme {
             samples.next = Time::FAR;
         }
         let mut now = clock.now();
-        while now < end {
+        while now < clock.end(self.task) {
+            let (stop, end) = (clock.stop(), clock.end(self.task));
             if let Some(source) = &mut source {
+                source.stop_at(stop);
                 source.wake(now);
                 while let Some((_, action)) = source.next() {
                     if let TrafficAction::Datagram { size } = action

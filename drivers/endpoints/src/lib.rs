@@ -171,13 +171,13 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
         (SchemeRef::Media(..) | SchemeRef::Datagrams, _) => {
             let node = connectionless::Node::prepare(&task)?;
-            let clock = get_ready(channel, Need::Nothing)?;
+            let clock = get_ready(&task, channel, Need::Nothing)?;
             clock.with_delays(node.run(&clock, channel)?)
         }
         (SchemeRef::Program(program), _) => program::run(&task, program, &logs, channel)?,
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&task)?;
-            let clock = get_ready(channel, Need::Nothing)?;
+            let clock = get_ready(&task, channel, Need::Nothing)?;
             clock.with_delays(node.run(&clock, channel)?)
         }
     };
@@ -200,13 +200,13 @@ fn kernel_tcp(
 ) -> Result<EndpointOutcome, RunError> {
     if task.is_client() {
         let client = tcp::Client::prepare(task, name)?;
-        let clock = get_ready(channel, Need::CongestionControls)?;
+        let clock = get_ready(task, channel, Need::CongestionControls)?;
         client
             .run(&clock, channel)
             .map(|outcome| clock.with_delays(outcome))
     } else {
         let server = tcp::Server::prepare(task, name)?;
-        let clock = get_ready(channel, Need::CongestionControls)?;
+        let clock = get_ready(task, channel, Need::CongestionControls)?;
         server
             .run(&clock, channel)
             .map(|outcome| clock.with_delays(outcome))
@@ -214,14 +214,16 @@ fn kernel_tcp(
 }
 
 /// Drops all privileges that are no longer needed, reports readiness and waits for the start.
-fn get_ready(channel: &mut Channel, need: Need) -> Result<RunClock, RunError> {
+fn get_ready(task: &EndpointTask, channel: &mut Channel, need: Need) -> Result<RunClock, RunError> {
     privileges::give_up(need).could_not("give up the rights of the endpoint")?;
     channel
         .send(&EndpointMessage::Ready)
         .could_not("report to the agent")?;
     match wait_for_command(channel)? {
-        AgentCommand::Start { real_ns, mono_ns } => Ok(RunClock::new(real_ns, mono_ns)),
-        AgentCommand::Prepare { .. } => {
+        AgentCommand::Start { real_ns, mono_ns } => {
+            Ok(RunClock::new(real_ns, mono_ns).for_task(task))
+        }
+        AgentCommand::Prepare { .. } | AgentCommand::Reschedule { .. } => {
             Err(RunError::Internal("the endpoint was prepared twice".into()))
         }
     }
@@ -242,13 +244,11 @@ fn gone() -> RunError {
     RunError::Interrupted(libc::SIGHUP)
 }
 
-/// Ends the endpoint when the agent's side of the channel has closed.
-fn check_agent(channel: &mut Channel) -> Result<(), RunError> {
-    match channel
-        .receive::<AgentCommand>()
-        .could_not("hear from the agent")?
-    {
+/// The next command of the agent, if there is one; ends the endpoint when the agent's side of the channel has closed.
+fn hear_agent(channel: &mut Channel) -> Result<Option<AgentCommand>, RunError> {
+    match channel.receive().could_not("hear from the agent")? {
+        Received::Document(command) => Ok(Some(command)),
+        Received::Nothing => Ok(None),
         Received::End => Err(gone()),
-        _ => Ok(()),
     }
 }

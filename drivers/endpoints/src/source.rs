@@ -37,6 +37,16 @@ impl Source {
         })
     }
 
+    /// The flow stops at another time.
+    pub(super) fn stop_at(&mut self, stop: Time) {
+        self.stop = stop;
+    }
+
+    /// True if the application is not called any more at `now`.
+    pub(super) fn has_stopped(&self, now: Time) -> bool {
+        now >= self.stop
+    }
+
     /// Notifies the application of an event at `at` (or at the time of the last event, if that was
     /// later).
     pub(super) fn notify(&mut self, at: Time, event: TrafficEvent) {

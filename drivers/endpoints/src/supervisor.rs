@@ -165,6 +165,17 @@ impl Supervisor {
         }
     }
 
+    /// Gives the flow with this number other times.
+    pub fn reschedule(&mut self, flow: u16, start_ns: u64, stop_ns: u64) {
+        let command = AgentCommand::Reschedule { start_ns, stop_ns };
+        let ends = self.endpoints.iter_mut().filter(|end| end.flow == flow);
+        for endpoint in ends {
+            endpoint.active_ns = stop_ns.saturating_sub(start_ns);
+            // An endpoint that has ended is noticed by the end of its channel.
+            let _ = endpoint.channel.send(&command);
+        }
+    }
+
     /// Waits for events of `epoll` for at most `timeout` and reads the messages of endpoints; returns the keys of other
     /// sources.
     ///

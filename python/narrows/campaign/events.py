@@ -4,6 +4,8 @@ Each line is an object with `event` and `at` (UTC). The names and their members:
 
 * `campaign`: `path`, `name`, `hash`, `where`, `cells` (number), `finished` (earlier), `skipped`.
 * `start`, `progress` (`share` from 0 to 1), `retry` (`why`): of `cell`, with `scheme` and `run`.
+* `live`, with `narrows run --live`: `time_ns` of the run, and `flows` and `queues` since the last such line
+  (`narrows.documents.live.Reading`), of `cell`, with `scheme` and `run`.
 * `end`: a cell is finished or has failed: `state`, `verdict`, `reasons`, `error`, `seconds` it took, `done`
   and `cells`, and `left_s`, the remaining seconds, if known.
 * `measure`: all cells have ended, and the results are computed.

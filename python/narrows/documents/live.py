@@ -47,11 +47,13 @@ class LiveSample(Part, frozen=True, kw_only=True):
 
 
 class Changed(Part, frozen=True, kw_only=True):
-    """An order that takes effect at a time of the run."""
+    """An order that takes effect at a time: values of an element, or a flow that starts or stops."""
 
     at_ns: Count
-    element: Text
-    values: Values = field(name="set")
+    element: Text | None = None
+    values: Values | None = field(name="set", default=None)
+    start: Count | None = None
+    stop: Count | None = None
 
 
 class Refused(Part, frozen=True, kw_only=True):

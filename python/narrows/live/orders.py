@@ -1,5 +1,5 @@
 """Orders that change a run while it is under way: `rate 5 Mbit/s`, `delay forward.1 40 ms`,
-`set forward.0 {queue: {droptail: 30 kB}}`.
+`set forward.0 {queue: {droptail: 30 kB}}`, `start 2`, `stop 1`.
 
 An order is an entry of the scenario's timeline without its time. It is resolved as such, so that everything
 that a timeline can set, and every refusal, is the same here; the agent determines the time. Orders that were
@@ -26,10 +26,11 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Sequence, parse, par
 from narrows.text import any_of
 
 #: What people can write, for help and refusals.
-EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}")
+EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}", "start 2", "stop 1")
 _SOURCE = "the order"
 _TIMELINE = "timeline"
 _LONGEST = 1000
+_LONGEST_NUMBER = 6
 _S = 1_000_000_000
 #: Characters of text that YAML would read as something else.
 _SPECIAL = frozenset(',[]{}#\\"\n')
@@ -38,9 +39,21 @@ _FIRST = frozenset("&*!|>'%@`")
 
 @dataclass(frozen=True)
 class _Order:
-    element: str
-    #: Its values in YAML.
-    text: str
+    """`set` with an element and its values in YAML, or `start` or `stop` with a flow."""
+
+    key: str
+    name: str
+    text: str = ""
+
+    def in_yaml(self, at_ns: int) -> str:
+        """The entry of the timeline."""
+        value = f"{{{self.name}: {self.text}}}" if self.text else self.name
+        return f"{{at: {_seconds(at_ns)} s, {self.key}: {value}}}"
+
+    def __str__(self) -> str:
+        if not self.text:
+            return f"{self.key} of flow {self.name}"
+        return f"{self.name} {self.text.strip('{}')}"
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class _Kept:
 
     def in_yaml(self) -> str:
         """The entry of the timeline."""
-        return f"{{at: {_seconds(self.at_ns)} s, set: {{{self.order.element}: {self.order.text}}}}}"
+        return self.order.in_yaml(self.at_ns)
 
 
 class Desk:
@@ -75,7 +88,11 @@ class Desk:
             raise UsageError(f"an order has at most {_LONGEST} characters")
         order = self._understand(text.split(None, 2))
         change = self._resolve(order)
-        line = {"order": "change", "element": change.element, "set": to_data(change.values)}
+        line: dict[str, object] = {"order": order.key}
+        if change is None:
+            line |= {"flow": int(order.name)}
+        else:
+            line |= {"order": "change", "element": change.element, "set": to_data(change.values)}
         with self._lock:
             self._open.append(order)
         return json.dumps(line).encode()
@@ -84,10 +101,10 @@ class Desk:
         """Keeps the oldest order without an answer, which takes effect; returns it in words."""
         with self._lock:
             if not self._open:
-                return changed.element
+                return ""
             order = self._open.popleft()
             self._kept.append(_Kept(changed.at_ns, order))
-        return f"{order.element} {order.text.strip('{}')}"
+        return str(order)
 
     def drop(self) -> None:
         """Forgets the oldest order without an answer."""
@@ -121,15 +138,19 @@ class Desk:
         match words:
             case ["set", element, values]:
                 self._check_element(element)
-                return _Order(element, values.strip())
+                return _Order("set", element, values.strip())
+            case [("start" | "stop") as key, number] if number.isdecimal() and len(number) < _LONGEST_NUMBER:
+                return _Order(key, str(int(number)))
+            case [("start" | "stop") as key, *_]:
+                raise UsageError(f"{key} needs the number of a flow; write for example {key} 2")
             case [("rate" | "delay") as key, element, value] if element in elements:
-                return _Order(element, f"{{{key}: {value.strip()}}}")
+                return _Order("set", element, f"{{{key}: {value.strip()}}}")
             case [("rate" | "delay") as key, *value] if value:
                 kind = "bottleneck" if key == "rate" else "delay"
                 fitting = [name for name, other in elements.items() if other == kind]
                 if not fitting:
                     raise UsageError(f"no element has a {key}; the elements are {any_of(elements)}")
-                return _Order(fitting[0], f"{{{key}: {' '.join(value)}}}")
+                return _Order("set", fitting[0], f"{{{key}: {' '.join(value)}}}")
             case [("rate" | "delay") as key]:
                 example = EXAMPLES[0 if key == "rate" else 1]
                 raise UsageError(f"{key} needs a value; write for example {example}")
@@ -140,10 +161,12 @@ class Desk:
         if name not in self.elements:
             raise UsageError(f'element "{name}" does not exist; there are {any_of(self.elements)}')
 
-    def _resolve(self, order: _Order) -> Change:
-        """The change that an entry of the timeline would make, at the end of the run."""
+    def _resolve(self, order: _Order) -> Change | None:
+        """The change that an entry of the timeline would make at the end of the run; none of an element if a
+        flow starts (at any time before) or stops.
+        """
         last_ns = self._loaded.scenario.duration_ns - 1
-        text = f"{{at: {_seconds(last_ns)} s, set: {{{order.element}: {order.text}}}}}"
+        text = order.in_yaml(1 if order.key == "start" else last_ns)
         try:
             with self._lock:
                 kept = [parse_value(entry.in_yaml(), _SOURCE) for entry in self._kept]
@@ -152,10 +175,12 @@ class Desk:
             scenario: Scenario = resolve(tree, _registry.load(), path.name, path.parent)
         except ScenarioError as error:
             first = error.problems[0]
-            raise UsageError(f"{order.element}: {first.text}") from None
+            raise UsageError(f"{order.name}: {first.text}" if order.text else first.text) from None
         except DataError as error:
             raise UsageError(str(error)) from None
         changes = [change for change in scenario.timeline if change.at_ns == last_ns]
+        if not order.text and not changes:
+            return None
         if len(changes) != 1:
             raise UsageError(f"an order changes one element; write for example {any_of(EXAMPLES)}")
         return changes[0]

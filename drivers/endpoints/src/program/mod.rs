@@ -349,7 +349,7 @@ impl<'a> Runner<'a> {
                     self.used_before = read_times();
                     return Ok(());
                 }
-                Some(AgentCommand::Prepare { .. }) => {
+                Some(AgentCommand::Prepare { .. } | AgentCommand::Reschedule { .. }) => {
                     return Err(RunError::Internal("the endpoint was prepared twice".into()));
                 }
                 None if self.has_ended() => return Err(self.ended_too_soon("was called")),

@@ -105,19 +105,19 @@ impl<'a> Client<'a> {
     ) -> Result<EndpointOutcome, RunError> {
         let EndpointTask { cell, flow, .. } = *self.task;
         let sends = self.task.role == Role::Sender;
-        let end = self.task.end();
         let mut sleeper = EventLoop::new(channel)?;
         let mut source = Source::new(cell, flow)?;
-        let mut sampler = Sampler::new(flow.start, cell.sample);
         let mut live = LiveStates::new(self.task);
-        sleeper.wait_until(clock, flow.start, channel)?;
-        source.notify(flow.start, TrafficEvent::Start);
+        sleeper.wait_for_start(clock, cell.duration, channel)?;
+        let mut sampler = Sampler::new(clock.start(), cell.sample);
+        source.notify(clock.start(), TrafficEvent::Start);
         let mut ready: Vec<u64> = Vec::new();
         loop {
-            let now = clock.now();
+            let (now, end) = (clock.now(), clock.end(self.task));
             if now >= end {
                 break;
             }
+            source.stop_at(clock.stop());
             for key in ready.drain(..) {
                 self.progress(key as u32, now, &mut source);
             }
@@ -293,7 +293,7 @@ impl<'a> Client<'a> {
         }
         if let End::Broken(error) = end
             // A sender of data that has stopped resets its connections.
-            && now < self.task.stop()
+            && !source.has_stopped(now)
         {
             self.outcome.broken += 1;
             let text = format!("a connection broke: {error}");

@@ -78,16 +78,20 @@ impl<'a> Server<'a> {
     ) -> Result<EndpointOutcome, RunError> {
         let EndpointTask { cell, flow, .. } = *self.task;
         let sends = self.task.role == Role::Sender;
-        let end = self.task.end();
         let mut sleeper = EventLoop::new(channel)?;
         sleeper.until_readable(self.listener.as_fd(), LISTENER)?;
-        let mut sampler = Sampler::new(flow.start, cell.sample);
+        let mut started = flow.start;
+        let mut sampler = Sampler::new(started, cell.sample);
         let mut live = LiveStates::new(self.task);
         let mut ready: Vec<u64> = Vec::new();
         loop {
-            let now = clock.now();
+            let (now, end) = (clock.now(), clock.end(self.task));
             if now >= end {
                 break;
+            }
+            if clock.start() != started {
+                started = clock.start();
+                sampler = Sampler::new(started, cell.sample);
             }
             for key in ready.drain(..) {
                 if key == LISTENER {

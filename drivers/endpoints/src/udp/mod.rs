@@ -112,27 +112,28 @@ impl<'a> Node<'a> {
     ) -> Result<EndpointOutcome, RunError> {
         let EndpointTask { cell, flow, .. } = *self.task;
         let sends = self.task.role == Role::Sender;
-        let end = self.task.end();
         let mut sleeper = EventLoop::new(channel)?;
         let mut source = if self.client {
             Some(Source::new(cell, flow)?)
         } else {
             None
         };
-        sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
+        sleeper.wait_for_start(clock, cell.duration, channel)?;
         self.watch(&mut sleeper)?;
         if let Some(source) = &mut source {
-            source.notify(flow.start, TrafficEvent::Start);
+            source.notify(clock.start(), TrafficEvent::Start);
         }
-        let mut samples = SampleTimes::new(flow.start, cell.sample);
+        let mut samples = SampleTimes::new(clock.start(), cell.sample);
         let mut live = LiveStates::new(self.task);
         // Connections with events, or with work to do.
         let mut hot: Vec<u64> = self.links.keys().copied().collect();
         // Connections among them with more than one batch.
         let mut eager: Vec<u64> = Vec::new();
         let mut now = clock.now();
-        while now < end {
+        while now < clock.end(self.task) {
+            let end = clock.end(self.task);
             if let Some(source) = &mut source {
+                source.stop_at(clock.stop());
                 source.wake(now);
                 while let Some((at, action)) = source.next() {
                     if let Some(key) = self.perform(at, action, &mut sleeper)? {
