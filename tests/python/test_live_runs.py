@@ -95,22 +95,23 @@ def test_without_a_terminal_there_is_a_line_per_second(folder: Path) -> None:
 
 
 def test_orders_become_the_scenario_and_repeat_the_run(folder: Path) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [PROGRAM, *run("--live", "--interactive", "--events")],
         cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdin and process.stdout
-    orders = ["rate 4 Mbit/s", "nonsense", "delay 30 ms", "start 2", "stop 1"]
-    for line in process.stdout:
-        event = json.loads(line)
-        if event["event"] == "live" and event["time_ns"] > 500_000_000 and orders:
-            process.stdin.write(orders.pop(0) + "\n")
-            process.stdin.flush()
-    assert process.wait(PATIENCE_S) in (0, 6)
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        orders = ["rate 4 Mbit/s", "nonsense", "delay 30 ms", "start 2", "stop 1"]
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] == "live" and event["time_ns"] > 500_000_000 and orders:
+                process.stdin.write(orders.pop(0) + "\n")
+                process.stdin.flush()
+        problems = process.stderr.read()
+    assert process.returncode in (0, 6), problems
     text = (folder / "out" / "as-run.yaml").read_text()
     timeline = yaml.safe_load(text)["timeline"]
     assert [{key: value for key, value in entry.items() if key != "at"} for entry in timeline] == [
@@ -248,36 +249,38 @@ def test_orders_are_typed_and_shown(folder: Path) -> None:
 
 
 def test_the_page_serves_a_run_until_it_ends(folder: Path) -> None:
-    process = subprocess.Popen(
-        [PROGRAM, *run("--live-page")], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr
-    url = next(line for line in process.stderr if line.startswith("live: ")).split()[1]
-    count = 0
-    with urllib.request.urlopen(f"{url}events", timeout=PATIENCE_S) as stream:
-        for line in stream:
-            if line.startswith(b"data: "):
-                news = json.loads(line[6:])
-                count += len(news.get("readings", ()))
-                if news["over"]:
-                    break
+    with subprocess.Popen(
+        [PROGRAM, *run("--live-page")],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        url = next(line for line in process.stderr if line.startswith("live: ")).split()[1]
+        count = 0
+        with urllib.request.urlopen(f"{url}events", timeout=PATIENCE_S) as stream:
+            for line in stream:
+                if line.startswith(b"data: "):
+                    news = json.loads(line[6:])
+                    count += len(news.get("readings", ()))
+                    if news["over"]:
+                        break
+        process.stderr.read()
     assert count >= 10
-    process.communicate(timeout=PATIENCE_S)
     assert process.returncode in (0, 6)
 
 
 def test_a_killed_program_leaves_no_agent_and_the_campaign_can_go_on(folder: Path) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [PROGRAM, *run("--live", "--events")],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout
-    next(line for line in process.stdout if '"live"' in line)
-    process.kill()
-    process.wait(PATIENCE_S)
-    process.stdout.close()
+    ) as process:
+        assert process.stdout
+        next(line for line in process.stdout if '"live"' in line)
+        process.kill()
     done = call(*run("--live"), cwd=folder)
     assert done.returncode in (0, 6), done.stderr

@@ -63,18 +63,24 @@ class LiveOptions:
         """True if there is a page."""
         return self.live_page or self.live_port is not None
 
+    def check(self, *, as_json: bool, dry_run: bool) -> None:
+        """Checks that the options fit together."""
+        from narrows.errors import UsageError
+
+        shows = self.live or self.on_page
+        if self.interactive and not shows:
+            raise UsageError("--interactive changes runs that are shown; add --live or --live-page")
+        if shows and (as_json or dry_run):
+            raise UsageError("--live follows a running campaign; leave out --json and --dry-run")
+
     @contextlib.contextmanager
-    def showing(self, loaded: Loaded, *, as_json: bool, dry_run: bool) -> Iterator[Showing | None]:
+    def showing(self, loaded: Loaded) -> Iterator[Showing | None]:
         """How the runs of a scenario are shown, inside the context; None if they are not."""
         from narrows.errors import UsageError
 
         if not (self.live or self.on_page):
-            if self.interactive:
-                raise UsageError("--interactive changes runs that are shown; add --live or --live-page")
             yield None
             return
-        if as_json or dry_run:
-            raise UsageError("--live follows a running campaign; leave out --json and --dry-run")
         if loaded.scenario.where != "emulate":
             raise UsageError(_WHY[loaded.scenario.where])
         from narrows.campaign.showing import Showing

@@ -144,6 +144,7 @@ def run(
 
     if events and (as_json or dry_run):
         raise UsageError("--events follows a running campaign; leave out --json and --dry-run")
+    live.check(as_json=as_json, dry_run=dry_run)
     if scenario is not None and lone_cell.is_cell(scenario):
         _run_lone_cell(Path(scenario), output)
         return
@@ -180,7 +181,7 @@ def run(
         report = Parts.HTML
     means = Means(_memory(memory), emulator_threads)
     start = partial(_run, loaded, output, resume=resume, quiet=quiet, reach=reach, means=means)
-    with live.showing(loaded, as_json=as_json, dry_run=dry_run) as showing:
+    with live.showing(loaded) as showing:
         start = partial(start, showing=showing)
         finished = _with_events(start, report) if events else start()
     if not events:
