@@ -26,14 +26,14 @@ seed: 5
 """
 
 
-def loaded(text: str = SCENARIO) -> Loaded:
+def load(text: str = SCENARIO) -> Loaded:
     """The scenario of these tests."""
     return load_text(text)
 
 
 def cell_of(text: str = SCENARIO) -> Cell:
     """Its only cell."""
-    (cell,) = cells_of(loaded(text).scenario)
+    (cell,) = cells_of(load(text).scenario)
     return cell
 
 
@@ -82,7 +82,7 @@ def sample(number: int, flows: int = 2, queues: int = 1) -> bytes:
     return json.dumps(line).encode()
 
 
-def watched(
+def watch_run(
     samples: int = 40, flows: int = 2, queues: int = 1, text: str = SCENARIO
 ) -> tuple[Watch, Recorder]:
     """A run that has been under way for some samples."""

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from live_kit import SCENARIO, Recorder, cell_of, loaded, sample, watched
+from live_kit import SCENARIO, Recorder, cell_of, load, sample, watch_run
 from narrows.documents.live import Changed
 from narrows.errors import NarrowsError, UsageError
 from narrows.live.canvas import Canvas, chart, nice_top
@@ -25,7 +25,7 @@ from narrows.text import is_text
 
 
 def test_readings_are_what_happened_between_two_samples() -> None:
-    watch, _ = watched(samples=3)
+    watch, _ = watch_run(samples=3)
     last = watch.look().readings[-1]
     assert last.time_ns == 600_000_000
     # By hand: 20 packets of 1500 B in 200 ms, each 10 ms in queues, 1 of 21 dropped.
@@ -56,7 +56,7 @@ def test_a_silent_flow_has_no_delay_and_no_loss() -> None:
 
 
 def test_samples_at_the_same_time_and_damaged_lines_are_ignored() -> None:
-    watch, run = watched(samples=2)
+    watch, run = watch_run(samples=2)
     for line in (sample(2), b"", b"{", b'{"event": "live"}', b'{"event": "live", "time_ns": -1}', b"[]"):
         watch.hear(line)
     assert len(watch.look().readings) == 2
@@ -64,7 +64,7 @@ def test_samples_at_the_same_time_and_damaged_lines_are_ignored() -> None:
 
 
 def test_another_run_begins_without_the_readings_of_the_last() -> None:
-    watch, _ = watched()
+    watch, _ = watch_run()
     watch.note("said before")
     watch.begin(cell_of(), Recorder())
     state = watch.look()
@@ -85,7 +85,7 @@ def _columns(text: str) -> int:
 def test_the_view_fits_any_terminal_without_wrapped_lines(
     size: tuple[int, int], flows: int, queues: int
 ) -> None:
-    watch, _ = watched(flows=flows, queues=queues)
+    watch, _ = watch_run(flows=flows, queues=queues)
     watch.note("a message that is much too long for one line of a terminal " * 3)
     lines = draw(watch.look(), *size, prompt="rate 5 Mbit/s")
     assert len(lines) <= size[1]
@@ -94,7 +94,7 @@ def test_the_view_fits_any_terminal_without_wrapped_lines(
 
 
 def test_the_view_shows_numbers_charts_and_queues_at_80_by_24() -> None:
-    watch, _ = watched()
+    watch, _ = watch_run()
     text = "\n".join(line.plain for line in draw(watch.look(), 80, 24))
     assert "reno run 1  8.0 s of 30 s" in text
     # Flow 2: 1.2 Mbit/s, 10 ms, 1 of 21, 60 kB.
@@ -107,7 +107,7 @@ def test_the_view_shows_numbers_charts_and_queues_at_80_by_24() -> None:
 
 
 def test_flows_without_room_are_counted() -> None:
-    watch, _ = watched(flows=40, text=SCENARIO.replace("count: 2", "count: 40"))
+    watch, _ = watch_run(flows=40, text=SCENARIO.replace("count: 2", "count: 40"))
     lines = [line.plain for line in draw(watch.look(), 80, 24)]
     more = next(line for line in lines if "more flows" in line)
     shown = sum(line[4:9] == " reno" for line in lines)
@@ -122,7 +122,7 @@ def test_before_the_first_reading_the_view_says_so() -> None:
 
 
 def test_without_a_terminal_a_reading_is_one_line() -> None:
-    watch, _ = watched()
+    watch, _ = watch_run()
     line = in_a_line(cell_of(), watch.look().readings[-1])
     assert is_text(line)
     assert line == (
@@ -174,7 +174,7 @@ def test_any_chart_keeps_its_size(points: list[tuple[float, float | None]], widt
     ],
 )
 def test_orders_are_entries_of_a_timeline(text: str, element: str, values: dict[str, object]) -> None:
-    line = json.loads(Desk(loaded()).read(text))
+    line = json.loads(Desk(load()).read(text))
     assert line["order"] == "change" and line["element"] == element
     assert line["set"] == values
 
@@ -201,14 +201,14 @@ def test_orders_are_entries_of_a_timeline(text: str, element: str, values: dict[
 )
 def test_what_is_no_order_is_refused_in_one_sentence(text: str, why: str) -> None:
     with pytest.raises(UsageError) as refused:
-        Desk(loaded()).read(text)
+        Desk(load()).read(text)
     assert str(refused.value).startswith(why)
     assert "\n" not in str(refused.value)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_an_order_or_refused(text: str) -> None:
-    desk = Desk(loaded())
+    desk = Desk(load())
     for attempt in (text, f"rate {text}", f"set forward.0 {text}"):
         try:
             assert json.loads(desk.read(attempt))["order"] == "change"
@@ -218,15 +218,15 @@ def test_any_text_is_an_order_or_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "line"), [("start 2", ("start", 2)), ("stop 1", ("stop", 1))])
 def test_flows_start_and_stop_by_their_numbers(text: str, line: tuple[str, int]) -> None:
-    assert json.loads(Desk(loaded()).read(text)) == {"order": line[0], "flow": line[1]}
+    assert json.loads(Desk(load()).read(text)) == {"order": line[0], "flow": line[1]}
 
 
 def test_a_flow_starts_and_stops_once() -> None:
-    desk = Desk(loaded())
+    desk = Desk(load())
     assert _carry_out(desk, "stop 2", 3_000_000_000) == "stop of flow 2"
     with pytest.raises(UsageError, match="the stop of flow 2 is given already; a flow starts and stops once"):
         desk.read("stop 2")
-    changed = desk.changed_scenario()
+    changed = desk.scenario_with_changes()
     assert changed is not None
     assert yaml.safe_load(changed.text)["timeline"] == [{"at": "3 s", "stop": 2}]
     (cell,) = cells_of(changed.scenario)
@@ -239,13 +239,13 @@ def _carry_out(desk: Desk, text: str, at_ns: int) -> str:
 
 
 def test_orders_that_were_carried_out_become_the_timeline_of_the_scenario() -> None:
-    desk = Desk(loaded())
-    assert desk.changed_scenario() is None
+    desk = Desk(load())
+    assert desk.scenario_with_changes() is None
     assert _carry_out(desk, "rate 5 Mbit/s", 3_214_000_000) == "forward.0 rate: 5 Mbit/s"
     _carry_out(desk, "delay 40 ms", 12_000_000_000)
     desk.read("rate 1 Mbit/s")
     desk.drop()  # The agent has refused it.
-    changed = desk.changed_scenario()
+    changed = desk.scenario_with_changes()
     assert changed is not None
     assert changed.text.startswith(SCENARIO)
     # Read by another reader of YAML.
@@ -263,7 +263,7 @@ def test_a_scenario_with_a_timeline_and_options_keeps_both() -> None:
     text = SCENARIO + 'timeline: [{at: 1 s, set: {forward.0: {rate: 3 Mbit/s}}}]\ntitle: "A, b: # [c]"\n'
     desk = Desk(load_text(text, [Override("--time", "duration", "10 s")]))
     _carry_out(desk, "rate 5 Mbit/s", 2_000_000_000)
-    changed = desk.changed_scenario()
+    changed = desk.scenario_with_changes()
     assert changed is not None
     assert [change.at_ns for change in changed.scenario.timeline] == [1_000_000_000, 2_000_000_000]
     assert changed.scenario.duration_ns == 10_000_000_000
@@ -272,9 +272,9 @@ def test_a_scenario_with_a_timeline_and_options_keeps_both() -> None:
 
 
 def test_orders_without_a_run_or_a_desk_are_refused() -> None:
-    watch, run = watched()
+    watch, run = watch_run()
     assert watch.order("rate 5 Mbit/s") == "this run takes no orders; start it with --interactive"
-    watch.orders = Desk(loaded())
+    watch.orders = Desk(load())
     assert watch.order("  ") is None
     assert watch.order("rate 5 Mbit/s") is None and len(run.lines) == 1
     watch.hear(b'{"event": "refused", "message": "the run is almost over"}')

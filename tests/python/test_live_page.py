@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser import PROGRAM, Browser
-from live_kit import cell_of, loaded, sample, watched
+from live_kit import cell_of, load, sample, watch_run
 from narrows.errors import UnavailableError
 from narrows.live.orders import Desk
 from narrows.live.page import Sent, Server, serve
@@ -28,8 +28,8 @@ IN_BROWSER = pytest.mark.skipif(
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    watch, _ = watched()
-    watch.orders = Desk(loaded())
+    watch, _ = watch_run()
+    watch.orders = Desk(load())
     with serve(watch) as running:
         yield running
 
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_refused_in_one_sentence() -> None:
 
 
 def test_news_are_sent_once_and_a_new_run_begins_with_its_facts() -> None:
-    watch, _ = watched(samples=3)
+    watch, _ = watch_run(samples=3)
     sent = Sent()
     first = sent.news(watch.look())
     assert first["run"] == {
@@ -117,7 +117,7 @@ def test_news_are_sent_once_and_a_new_run_begins_with_its_facts() -> None:
     watch.hear(sample(4))
     watch.note("news")
     second = sent.news(watch.look())
-    assert "run" not in second and second["notes"] == [
+    assert second["run"] is None and second["notes"] == [
         {"time_ns": 800_000_000, "text": "news", "is_change": False}
     ]
     assert isinstance(second["readings"], list) and len(second["readings"]) == 1

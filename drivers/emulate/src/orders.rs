@@ -27,7 +27,7 @@ const GRID_NS: u64 = 1_000_000;
 /// Longest line of standard input.
 const MAX_LINE: usize = 1 << 16;
 
-/// An order as it is written.
+/// An order in its written form.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "order", rename_all = "lowercase", deny_unknown_fields)]
 enum Order {
@@ -309,14 +309,15 @@ mod tests {
         Cell::parse(&text.to_string()).unwrap()
     }
 
-    fn set(value: Value) -> Map<String, Value> {
-        value.as_object().cloned().unwrap()
+    fn delay(delay: u64) -> Map<String, Value> {
+        let set = json!({"delay": delay});
+        set.as_object().cloned().unwrap()
     }
 
     #[test]
     fn changes_enter_the_timeline_in_order_of_time() {
-        let late = change_at(&cell(), 700, "forward.1", &set(json!({"delay": 5}))).unwrap();
-        let both = change_at(&late, 300, "forward.1", &set(json!({"delay": 7}))).unwrap();
+        let late = change_at(&cell(), 700, "forward.1", &delay(5)).unwrap();
+        let both = change_at(&late, 300, "forward.1", &delay(7)).unwrap();
         let times = both.json["timeline"].as_array().unwrap().iter();
         let times: Vec<u64> = times
             .map(|entry| entry["at_ns"].as_u64().unwrap())

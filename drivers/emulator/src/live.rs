@@ -95,7 +95,7 @@ struct Mailbox {
     steering: Mutex<Option<Steering>>,
 }
 
-/// What the threads of an emulator share with the thread that shows the run.
+/// Shared between the threads of an emulator and the thread that shows the run.
 #[derive(Debug)]
 pub struct Gauges {
     /// By flow number.

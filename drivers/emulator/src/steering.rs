@@ -1,5 +1,5 @@
 //! Changes of the network that are decided while a run is under way. A core either takes over a new timeline before the
-//! first time at which it differs from the old one, or leaves everything as it is.
+//! first time at which it differs from the old one, or changes nothing.
 
 use narrows_net::PendingChanges;
 use narrows_units::Time;

@@ -51,7 +51,7 @@ class Showing:
 
     def keep_changes(self, folder: CampaignFolder, facts: Facts, say: Callable[[str], None]) -> None:
         """Makes the changes of the run part of its scenario, which is saved with it."""
-        changed = self.desk.changed_scenario() if self.desk is not None else None
+        changed = self.desk.scenario_with_changes() if self.desk is not None else None
         if changed is None or not all(cell.is_finished for cell in folder.cells):
             return
         folder.replan(changed, make_plan(changed.scenario, facts))

@@ -25,7 +25,7 @@ from narrows.scenario.resolve import resolve
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Sequence, parse, parse_value
 from narrows.text import any_of
 
-#: What people can write, for help and refusals.
+#: Orders for help and refusals.
 EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}", "start 2", "stop 1")
 _SOURCE = "the order"
 _TIMELINE = "timeline"
@@ -83,7 +83,7 @@ class Desk:
         return {element.name: element.kind for element in self._loaded.scenario.network.elements}
 
     def read(self, text: str) -> bytes:
-        """The line for the agent. Raises `UsageError` with one sentence if the text is no order."""
+        """The line for the agent. Raises `UsageError` with one sentence if the text can't be one."""
         if len(text) > _LONGEST:
             raise UsageError(f"an order has at most {_LONGEST} characters")
         order = self._understand(text.split(None, 2))
@@ -112,7 +112,7 @@ class Desk:
             if self._open:
                 self._open.popleft()
 
-    def changed_scenario(self) -> Loaded | None:
+    def scenario_with_changes(self) -> Loaded | None:
         """The scenario with the orders that were carried out in its timeline; none without any."""
         with self._lock:
             kept = sorted(self._kept, key=lambda entry: entry.at_ns)
@@ -125,7 +125,7 @@ class Desk:
             text += "".join(entries)
         else:
             tree = self._with([parse_value(entry.in_yaml(), _SOURCE) for entry in kept])
-            text = "".join(f"{key}: {written(value)}\n" for key, _, value in tree)
+            text = "".join(f"{key}: {to_yaml(value)}\n" for key, _, value in tree)
         path = self._loaded.path
         scenario = resolve(parse(text, path.name), _registry.load(), path.name, path.parent)
         return replace(self._loaded, scenario=scenario, text=text, overrides=[])
@@ -203,12 +203,12 @@ def _seconds(time_ns: int) -> str:
     return f"{whole}.{rest:09}".rstrip("0").rstrip(".") if rest else str(whole)
 
 
-def written(value: Node) -> str:
+def to_yaml(value: Node) -> str:
     """A value on one line of YAML, with all its text."""
     if isinstance(value, Sequence):
-        return f"[{', '.join(map(written, value.items))}]"
+        return f"[{', '.join(map(to_yaml, value.items))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_text(key)}: {written(inner)}' for key, _, inner in value)}}}"
+        return f"{{{', '.join(f'{_text(key)}: {to_yaml(inner)}' for key, _, inner in value)}}}"
     return json.dumps(value.text, ensure_ascii=False) if value.quoted else _text(value.text)
 
 

@@ -19,7 +19,8 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
 
-from narrows.documents.data import to_data
+from narrows.agent.schema import parse
+from narrows.documents.data import DamagedError, Part, from_data, to_data
 from narrows.errors import UnavailableError, reason
 from narrows.live.orders import EXAMPLES
 from narrows.live.terminal import name_of
@@ -30,13 +31,20 @@ _LONGEST_ORDER = 10_000
 #: Time after which an idle stream sends a comment, to notice that its reader has gone.
 _KEEP_ALIVE_S = 5.0
 _DATA = "application/json"
+_HOST, _ORIGIN, _CONTENT, _LENGTH = "Host", "Origin", "Content-Type", "Content-Length"
+
+
+class _Order(Part, frozen=True, kw_only=True):
+    """The content of a request with an order."""
+
+    text: str
 
 
 class Server(ThreadingHTTPServer):
     """The server of one page."""
 
     daemon_threads = True
-    #: The port must be free: nobody else may take part of its requests.
+    #: The port must be free: no other program may take part of its requests.
     allow_reuse_port = False
 
     def __init__(self, watch: Watch, port: int = 0) -> None:
@@ -58,7 +66,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{self.hosts[0]}/{self.secret}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a reader that has gone is no error."""
+        """Nothing: readers may go at any time."""
 
 
 @contextlib.contextmanager
@@ -140,27 +148,25 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
             return
         origins = [f"http://{host}" for host in self.server.hosts]
-        if self.headers.get("Origin") not in origins or self.headers.get("Content-Type") != _DATA:
+        if self.headers.get(_ORIGIN) not in origins or self.headers.get(_CONTENT) != _DATA:
             self._refuse(HTTPStatus.FORBIDDEN, "orders come from the page itself")
             return
-        length = self.headers.get("Content-Length", "")
+        length = self.headers.get(_LENGTH, "")
         if not length.isdecimal() or int(length) > _LONGEST_ORDER:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the order is too long")
             return
         try:
-            text = json.loads(self.rfile.read(int(length)))["text"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            text = None
-        if not isinstance(text, str):
+            order = from_data(parse(self.rfile.read(int(length))), _Order)
+        except DamagedError:
             self._refuse(HTTPStatus.BAD_REQUEST, "an order is an object with a text")
             return
-        refusal = self.server.watch.order(text)
+        refusal = self.server.watch.order(order.text)
         answer = json.dumps({"refused": refusal} if refusal else {})
         self._answer(HTTPStatus.OK, answer.encode(), _DATA)
 
     def _place(self) -> str | None:
         """The part of the address after the secret; None if the request was refused."""
-        if self.headers.get("Host") not in self.server.hosts:
+        if self.headers.get(_HOST) not in self.server.hosts:
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
             return None
         first, slash, rest = self.path.removeprefix("/").partition("/")
@@ -216,23 +222,20 @@ class Sent:
 
     def news(self, watched: Watched) -> dict[str, object]:
         """The rest of it, with the facts about the run when another one has begun."""
-        result: dict[str, object] = {"over": watched.over}
+        run: dict[str, object] | None = None
         cell = watched.cell
-        if cell is None:
-            return result
-        if cell.id != self._cell or watched.time_ns < self._time_ns:
+        if cell is not None and (cell.id != self._cell or watched.time_ns < self._time_ns):
             self._cell, self._time_ns, self._notes = cell.id, -1, 0
-            result["run"] = {
+            run = {
                 "title": f"{cell.scheme} run {cell.run}",
                 "duration_ns": cell.duration_ns,
                 "flows": {flow.number: name_of(cell, flow.number) for flow in cell.flows},
             }
         fresh = [reading for reading in watched.readings if reading.time_ns > self._time_ns]
-        self._time_ns = max(self._time_ns, watched.time_ns)
-        result["readings"] = to_data(fresh)
-        result["notes"] = [
+        notes = [
             {"time_ns": note.time_ns, "text": note.text, "is_change": note.is_change}
             for note in watched.notes[self._notes :]
         ]
+        self._time_ns = max(self._time_ns, watched.time_ns)
         self._notes = len(watched.notes)
-        return result
+        return {"run": run, "readings": to_data(fresh), "notes": notes, "over": watched.over}

@@ -1,4 +1,4 @@
-"""What is known of the runs that are under way: agents add to it from their threads, and views read it."""
+"""The latest run and its readings: agents add to them from their threads, and views read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from narrows.agent.schema import parse
+from narrows.agent.schema import parse, read_event
 from narrows.documents.data import DamagedError, from_data
 from narrows.documents.live import Changed, LiveSample, Reading, Refused
 from narrows.documents.resolved import Cell
@@ -32,7 +32,7 @@ class Orders(Protocol):
     """Reads what people write as orders, and keeps those that were carried out."""
 
     def read(self, text: str) -> bytes:
-        """The line for the agent. Raises `NarrowsError` if the text is no order."""
+        """The line for the agent. Raises `NarrowsError` if the text can't be one."""
 
     def keep(self, changed: Changed) -> str:
         """Keeps an order that takes effect; returns it in words."""
@@ -100,9 +100,11 @@ class Watch:
 
     def hear(self, line: bytes) -> None:
         """Takes a line of the agent; one that is damaged is ignored."""
-        data = parse(line) or {}
+        event, data = read_event(line), parse(line)
+        if event is None:
+            return
         try:
-            match data.get("event"):
+            match event.event:
                 case "live":
                     self._add(from_data(data, LiveSample))
                 case "changed":
