@@ -304,7 +304,7 @@ mod tests {
                 ],
                 "backward": [{"kind": "delay", "name": "backward.0", "delay": 10_000_000}],
             },
-            "flows": [{"flow": 1, "scheme": "reno", "start_ns": 0}],
+            "flows": [{"flow": 1, "scheme": "reno", "stop_ns": 1_000_000_000}],
         });
         Cell::parse(&text.to_string()).unwrap()
     }
