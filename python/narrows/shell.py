@@ -21,11 +21,11 @@ from msgspec import structs
 from narrows.documents.data import Part, to_data
 from narrows.documents.resolved import BACKWARD, DUMBBELL, FORWARD, Change, Network, lay_over
 from narrows.errors import DataError, ProgramError, UnavailableError, UsageError, reason
+from narrows.keys.value import Context
 from narrows.scenario import load
 from narrows.scenario import registry as registries
 from narrows.scenario.elements import Item, Link, list_items, same_names
 from narrows.scenario.files import Files, name_in_store
-from narrows.scenario.params import Context
 from narrows.scenario.problems import Problems
 from narrows.scenario.quick import in_order, option_value, read_queue
 from narrows.scenario.registry import Registry

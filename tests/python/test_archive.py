@@ -160,9 +160,9 @@ def test_an_exceeded_limit_ends_with_5_and_both_numbers(copied: Path, place: Pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("- a", "the list is not"),
+        ("- a", "list.yaml:1:1: a list of an archive is keys with values"),
         ("schema: narrows/archive-list/2\ntitle: t\ncampaigns: {}", "narrows/archive-list/2"),
-        ("schema: narrows/archive-list/1\ntitle: t\ncampaigns: {}", "campaigns is empty"),
+        ("schema: narrows/archive-list/1\ntitle: t\ncampaigns: {}", "campaigns: needs at least one, such as"),
         ("schema: narrows/archive-list/1\ntitle: t\ncampaigns: {a: {}}", "needs either scenario or lab"),
         (
             "schema: narrows/archive-list/1\ntitle: t\ncampaigns: {a: {lab: geni, set: {runs: 1}}}",
@@ -175,9 +175,9 @@ def test_an_exceeded_limit_ends_with_5_and_both_numbers(copied: Path, place: Pat
         (
             "schema: narrows/archive-list/1\ntitle: t\n"
             "campaigns: {a: {scenario: first-look, set: {rums: 1}}}",
-            "campaigns.a.set.rums",
+            "list.yaml:3:45: campaigns.a.set.rums",
         ),
-        ("a: [", "line 1"),
+        ("a: [", "list.yaml:2:1: is not valid YAML"),
     ],
 )
 def test_a_wrong_list_is_refused_in_one_sentence(text: str, words: str, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_any_text_is_a_list_or_refused(text: str, tmp_path_factory: pytest.TempP
     try:
         listing.read_list(file)
     except DataError as error:
-        assert "\n" not in str(error)
+        assert all(line.startswith(f"{file}:") for line in str(error).splitlines())
 
 
 def test_the_list_of_releases_has_all_paths_and_schemes_of_pantheon() -> None:
@@ -222,4 +222,5 @@ def test_the_list_of_releases_has_all_paths_and_schemes_of_pantheon() -> None:
     assert shipped <= names
     for campaign in listed.campaigns.values():
         if campaign.scenario in shipped - {"pantheon/all-schemes"}:
-            assert campaign.set["schemes"] == whole["schemes"]
+            changes = {change.path: change.text for change in campaign.changes}
+            assert yaml.safe_load(changes["schemes"]) == whole["schemes"]

@@ -393,13 +393,14 @@ def test_maps_are_read_strictly_and_laboratories_are_maps(tmp_path: File) -> Non
     assert metrics_of(tables.Table("x", ()), found)["loss"] == "loss_ratio"
     for wrong, said in (
         ("scheme: {}\n", "did you mean"),
-        ("flows: many\n", "from 1 to 1000"),
+        ("flows: many\n", "wrong.yaml:1:8: flows: .*is not a whole number"),
+        ("flows: 2000\n", "between 1 and 1000"),
         ("duration: 3 MB\n", "duration"),
         ("loss: everything\n", "loss_ratio"),
         ("columns: {speed: x}\n", "columns"),
         ("schemes: [cubic]\n", "names with schemes"),
-        ("where: India\n", "headings with a value"),
-        ("where: {place: [India]}\n", "headings with a value"),
+        ("where: India\n", "must be keys with values, such as {place: India}"),
+        ("where: {place: [India]}\n", "must be a text"),
     ):
         with pytest.raises(DataError, match=said):
             read_map(written(tmp_path, wrong, "wrong.yaml"))

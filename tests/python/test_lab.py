@@ -17,9 +17,9 @@ from narrows.documents.data import from_data, to_data
 from narrows.documents.laboratory import LabReport
 from narrows.files import SHIPPED
 from narrows.lab import store
+from narrows.lab.keys import schema
 from narrows.lab.reading import read
 from narrows.lab.running import check
-from narrows.lab.schema import schema
 from narrows.lab.store import list_families
 
 
@@ -159,10 +159,10 @@ def test_a_broken_limit_is_reported_and_exits_with_5(tmp_path: Path) -> None:
             'column of the published table "bufer" does not exist; did you mean "buffer"?',
         ),
         ("NewReno @ large", "NewReno @ big", 'case "big" does not exist'),
-        ("statistic: mean_relative_error", "statistic: mean", "is not mean_absolute_error"),
+        ("statistic: mean_relative_error", "statistic: mean", "is not one of mean_absolute_error"),
         (", at_most: 10 %", "", "limits nothing"),
         ("file: table.csv", "file: ../table.csv", "must be a file in the folder of the family"),
-        ("quick: false", "quick: maybe", "must be true or false"),
+        ("quick: false", "quick: maybe", '"maybe" is neither true nor false'),
         (
             "column: delay, where",
             "column: delays, where",

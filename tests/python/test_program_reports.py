@@ -191,6 +191,6 @@ def test_each_mistake_has_its_sentence() -> None:
     assert 'unknown unit "mbit/s"; did you mean "Mbit/s"?' in wrong("{json: a, unit: mbit/s}")
     assert "jason: unknown key; did you mean" in wrong("{jason: a}")
     assert "one listener serves all flows" in wrong("{json: a, side: listener}", "listeners: one\n")
-    assert '"all" is not each or one' in wrong("{json: a}", "listeners: all\n")
+    assert '"all" is not one of each or one' in wrong("{json: a}", "listeners: all\n")
     many = "".join(f"  m{number}: {{json: a}}\n" for number in range(20))
     assert "21 metrics; 20 are the most" in wrong("{json: a}", many)

@@ -18,8 +18,8 @@ from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario, cells_of
 from narrows.scenario.programs import missing, store
+from narrows.scenario.programs.keys import schema
 from narrows.scenario.programs.manifest import read, read_text
-from narrows.scenario.programs.schema import schema
 from narrows.scenario.resolve import resolve
 from narrows.scenario.schema import schema as scenario_schema
 from narrows.scenario.yaml_tree import parse
@@ -142,8 +142,8 @@ def test_each_mistake_in_a_scenario_has_its_sentence(tmp_path: Path) -> None:
 
 def test_each_mistake_in_a_manifest_has_its_sentence() -> None:
     assert "pair.yaml:2:1: waht: unknown key; did you mean" in wrong("what: A pair", "waht: A pair")
-    assert 'data: "sender" is not listener or connector' in wrong("data: connector", "data: sender")
-    assert "needs the key ready" in wrong(", ready: tcp", "")
+    assert 'data: "sender" is not one of connector or listener' in wrong("data: connector", "data: sender")
+    assert "the key ready is missing; write for example ready: tcp" in wrong(", ready: tcp", "")
     assert "unknown sign" in wrong("ready: tcp", "ready: {tpc: 5}")
     assert 'must be a port from 1 to 65535, or "{port}"' in wrong("ready: tcp", "ready: {tcp: 70000}")
     assert "unknown placeholder {adress}; did you mean" in wrong("{address}", "{adress}")
@@ -155,7 +155,7 @@ def test_each_mistake_in_a_manifest_has_its_sentence() -> None:
     assert "frames: must be a file that the program writes" in wrong("data:", "frames: /tmp/x\ndata:")
     shared = "frames: frames.ndjson\nlisteners: one\ndata:"
     assert "frames: one listener serves all flows" in wrong("data:", shared)
-    assert "must be narrows/program/1" in wrong("narrows/program/1", "narrows/program/2")
+    assert "read; it reads narrows/program/1" in wrong("narrows/program/1", "narrows/program/2")
     assert "can't be split into words" in wrong('"python3 {here}', "\"python3 'x")
     assert "can't be the name of a parameter" in wrong("{size: {default", "{port: {default")
     assert 'stdin: "endles" is not one of null, open or endless' in wrong("  env:", "  stdin: endles\n  env:")
@@ -254,8 +254,8 @@ def test_the_schemas_and_the_reader_accept_the_same(folder: Path) -> None:
 
 
 def test_the_committed_reference_and_schema_are_current() -> None:
+    from narrows.scenario.programs.keys import schema_text
     from narrows.scenario.programs.reference import markdown
-    from narrows.scenario.programs.schema import schema_text
 
     root = Path(__file__).parents[2]
     assert (root / "docs/reference/programs.md").read_text() == markdown()

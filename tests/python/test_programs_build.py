@@ -15,10 +15,10 @@ import program_kit
 from narrows.errors import DataError, NarrowsError, UnavailableError
 from narrows.programs.build import BUILT, THERE, build, in_words
 from narrows.scenario.programs import recipe, store
+from narrows.scenario.programs.keys import schema
 from narrows.scenario.programs.manifest import read_text
 from narrows.scenario.programs.missing import why_missing
 from narrows.scenario.programs.program import Program
-from narrows.scenario.programs.schema import schema
 from narrows.scenario.programs.scheme import plan
 
 MANIFEST = """\

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from narrows.archive.listing import changes_of
-from narrows.documents.archive import FORMAT, Archive, ArchivedCampaign, ArchivedRun, ArchiveList, Limits
+from narrows.archive.listing import ArchiveList
+from narrows.documents.archive import FORMAT, Archive, ArchivedCampaign, ArchivedRun, Limits
 from narrows.documents.data import to_data
 from narrows.documents.results import Quantity
 from narrows.errors import EXIT_EXPECTATION, EXIT_OK, DataError, UsageError
@@ -91,7 +91,7 @@ def prepare(path: Path, listed: ArchiveList, only: list[str]) -> list[Work]:
             running.check(source, "simulate", campaign.quick, [])
         else:
             assert campaign.scenario is not None
-            source = load_scenario(campaign.scenario, changes_of(path, name, campaign))
+            source = load_scenario(campaign.scenario, list(campaign.changes))
         result.append(Work(name, source, campaign.quick))
     return result
 

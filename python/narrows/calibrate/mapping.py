@@ -21,17 +21,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.calibrate.table import LOSS, METRICS, QUANTITIES, THROUGHPUT, Table
+from msgspec import convert
+
+from narrows.calibrate.table import LOSS, QUANTITIES, THROUGHPUT, Table
+from narrows.documents.data import Part
 from narrows.errors import DataError
-from narrows.files import read_whole
+from narrows.keys.declaration import Key, read_format
+from narrows.keys.reader import Reader, parse_file, read_text
+from narrows.keys.value import Value
+from narrows.scenario.matrix import in_words
+from narrows.scenario.problems import Problems, Wrong
+from narrows.scenario.registry import Param
 from narrows.scenario.sections import Section
-from narrows.scenario.yaml_tree import Node
+from narrows.scenario.yaml_tree import Mapping as Tree
+from narrows.scenario.yaml_tree import Mark, Node, Scalar, to_flow
 from narrows.text import any_of, did_you_mean, shorten
 
-_KEYS = ("schemes", "flows", "interval", "duration", THROUGHPUT, LOSS, "columns", "where")
+_SPAN = Param("", "span", low=0)
+FORMAT = read_format(Path(__file__).parent)
+KEYS = FORMAT.keys("map")
 _COLUMNS = ("scheme", "run", "flow", *QUANTITIES)
 _LAB = "narrows/lab/1"
-_MOST_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -51,128 +61,85 @@ class Map:
 class _Keys(Section, frozen=True, kw_only=True):
     schema: Node | None = None
     schemes: Node | None = None
-    flows: Node | None = None
-    interval: Node | None = None
-    duration: Node | None = None
-    columns: Node | None = None
-    where: Node | None = None
+
+
+class _Written(Part, frozen=True, kw_only=True):
+    schemes: dict[str, str | None]
+    flows: int | None
+    interval: str | None
+    duration: str | None
+    throughput: str | None
+    loss: str | None
+    columns: dict[str, str]
+    where: dict[str, str]
+
+
+class _Reader(Reader):
+    """Reads the kinds of values that only maps have."""
+
+    def read_schemes(self, node: Node, _key: Key) -> dict[str, str | None]:
+        """Schemes in the notation of scenarios, None for those that are left out."""
+        if not isinstance(node, Tree):
+            raise Wrong(node.mark, 'must be names with schemes, such as "TCP BBR: bbr1"')
+        return {
+            name: None if isinstance(value, Scalar) and value.is_null else to_flow(value)
+            for name, _, value in node
+        }
+
+    def read_seconds(self, node: Node, key: Key) -> str:
+        """A time in the notation of scenarios; a bare number is in seconds."""
+        text = Value(node, key, self.context).text()
+        text = f"{text} s" if text.isdecimal() else text
+        Value(Scalar(node.mark, text), _SPAN, self.context).require()
+        return text
+
+    def read_columns(self, node: Node, _key: Key) -> dict[str, str]:
+        """Headings by what is in their columns."""
+        if not isinstance(node, Tree) or set(node.entries) - set(_COLUMNS):
+            raise Wrong(node.mark, f"must name headings of {any_of(_COLUMNS)}")
+        return {name: in_words(value) for name, _, value in node}
 
 
 def read_map(path: Path) -> Map:
-    """Reads a map. Raises `DataError` with one sentence if it is invalid."""
-    from narrows.scenario.yaml_tree import Mapping as Tree
-    from narrows.scenario.yaml_tree import Scalar, parse
-
-    def fail(text: str) -> DataError:
-        return DataError(f"{path}: {text}")
-
-    try:
-        text = read_whole(path, "map", _MOST_BYTES).decode("utf-8-sig")
-    except DataError as error:
-        raise fail(str(error)) from None
-    except UnicodeDecodeError:
-        raise fail("is not UTF-8 text") from None
-    tree = parse(text, str(path))
-    entries = tree.entries
+    """Reads a map. Raises `DataError` with file, line and key of each error."""
+    tree = parse_file(read_text(path, "map"), str(path), "map")
     keys = _Keys.from_mapping(tree)
-    is_lab = keys.schema is not None and _word(keys.schema) == _LAB
-    if not is_lab:
-        for key in entries:
-            if key not in _KEYS:
-                hint = did_you_mean(key, _KEYS) or f"; a map has {', '.join(_KEYS)}"
-                raise fail(f'unknown key "{shorten(key)}"{hint}')
-    schemes: dict[str, str | None] = {}
-    if keys.schemes is not None:
-        if not isinstance(keys.schemes, Tree):
-            raise fail('schemes must be names with schemes, such as "TCP BBR: bbr1"')
-        schemes = {name: _entry(node, is_lab) for name, node in keys.schemes.entries.items()}
-    if is_lab:
-        return Map(schemes)
-    interval, duration = (
-        None if node is None else check_time(_word(node), f"{path}: {name}")
-        for name, node in (("interval", keys.interval), ("duration", keys.duration))
+    if keys.schema is not None and in_words(keys.schema) == _LAB:
+        return Map(_of_lab(keys.schemes))
+    problems = Problems(is_scenario=False)
+    content = _Reader(FORMAT, problems).section(tree, "map")
+    problems.raise_if_any()
+    written = convert(content, _Written)
+    metrics = {THROUGHPUT: written.throughput, LOSS: written.loss}
+    return Map(
+        written.schemes,
+        written.flows,
+        written.interval,
+        written.duration,
+        {quantity: metric for quantity, metric in metrics.items() if metric is not None},
+        written.columns,
+        written.where,
     )
-    flows = None if keys.flows is None else check_flows(_word(keys.flows), f"{path}: flows")
-    metrics = {
-        key: check_metric(key, _word(entries[key]), f"{path}: {key}")
-        for key in (THROUGHPUT, LOSS)
-        if key in entries
+
+
+def _of_lab(schemes: Node | None) -> dict[str, str | None]:
+    """The schemes of a laboratory, which writes those with parameters as texts."""
+    entries = schemes.entries if isinstance(schemes, Tree) else {}
+    return {
+        name: (None if node.is_null else node.text) if isinstance(node, Scalar) else to_flow(node)
+        for name, node in entries.items()
     }
-    columns: dict[str, str] = {}
-    if keys.columns is not None:
-        if not isinstance(keys.columns, Tree) or set(keys.columns.entries) - set(_COLUMNS):
-            raise fail(f"columns must name headings of {any_of(_COLUMNS)}")
-        columns = {name: _word(node) for name, node in keys.columns.entries.items()}
-    where: dict[str, str] = {}
-    if keys.where is not None:
-        if not isinstance(keys.where, Tree) or not all(
-            isinstance(node, Scalar) for node in keys.where.entries.values()
-        ):
-            raise fail('where must be headings with a value each, such as "place: India"')
-        where = {name: _word(node) for name, node in keys.where.entries.items()}
-    return Map(schemes, flows, interval, duration, metrics, columns, where)
 
 
-def check_time(text: str, what: str) -> str:
-    """Checks a time in the notation of scenarios; a bare number is in seconds. Raises `DataError`."""
-    from narrows.scenario.quantity import QuantityError, convert, parse
-
-    text = f"{text} s" if text.strip().isdecimal() else text
-    try:
-        convert(parse(text, "span"), "span", None)
-    except QuantityError as error:
-        raise DataError(f"{what}: {error}") from None
-    return text
-
-
-def check_flows(text: str, what: str) -> int:
-    """Checks a number of flows. Raises `DataError`."""
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise DataError(f'{what}: "{shorten(text)}" must be a number from 1 to 1000')
-    return int(text)
-
-
-def check_metric(quantity: str, text: str, what: str) -> str:
-    """Checks the name of a metric for a quantity. Raises `DataError`."""
-    if text not in METRICS[quantity]:
-        raise DataError(f'{what}: "{shorten(text)}" must be {any_of(METRICS[quantity])}')
-    return text
-
-
-def _word(node: Any) -> str:
-    from narrows.scenario.matrix import in_words
-
-    return in_words(node)
-
-
-def _entry(node: Any, is_lab: bool) -> str | None:
-    from narrows.scenario.yaml_tree import Scalar
-
-    if isinstance(node, Scalar):
-        # Laboratories write schemes with parameters as texts.
-        return None if node.is_null else (node.text if is_lab else _quote(node.text))
-    return _flow_style(node)
-
-
-def _flow_style(node: Any) -> str:
-    from narrows.scenario.yaml_tree import Mapping as Tree
-    from narrows.scenario.yaml_tree import Scalar, Sequence
-
-    if isinstance(node, Tree):
-        inner = ", ".join(f"{_quote(key)}: {_flow_style(value)}" for key, value in node.entries.items())
-        return f"{{{inner}}}"
-    if isinstance(node, Sequence):
-        return f"[{', '.join(_flow_style(item) for item in node.items)}]"
-    assert isinstance(node, Scalar)
-    return "null" if node.is_null else _quote(node.text)
-
-
-def _quote(text: str) -> str:
-    import re
-
-    return (
-        text if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._/%+-]*", text) else "'" + text.replace("'", "''") + "'"
-    )
+def read_option(option: str, key: str, text: str | None) -> Any:
+    """The value of an option that stands for a key of a map; None if it is not given. Raises `DataError`."""
+    if not text:
+        return None
+    problems = Problems()
+    with problems.note():
+        return _Reader(FORMAT, problems).value(Scalar(Mark(option), text), KEYS[key])
+    problems.raise_if_any()
+    return None
 
 
 def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
@@ -240,11 +207,9 @@ def _of_label(name: str) -> str | None:
     parts = [setting.partition("=") for setting in settings]
     if not all(middle and key and value for key, middle, value in parts):
         return None
-    if not parts:
-        return _quote(first)
-    return (
-        f"{{scheme: {_quote(first)}, " + ", ".join(f"{key}: {_quote(value)}" for key, _, value in parts) + "}"
-    )
+    words = [("scheme", first), *((key, value) for key, _, value in parts)]
+    entries = [f"{key}: {to_flow(Scalar(Mark(''), value))}" for key, value in words]
+    return f"{{{', '.join(entries)}}}" if parts else entries[0].removeprefix("scheme: ")
 
 
 def _why_not(name: str, entry: str) -> str | None:

@@ -116,7 +116,7 @@ def calibrate(
     # summation.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    from narrows.calibrate.mapping import Map, check_flows, check_metric, check_time
+    from narrows.calibrate.mapping import Map, read_option
     from narrows.calibrate.run import Asked, merge_map
     from narrows.calibrate.run import calibrate as run
     from narrows.calibrate.search import Budget
@@ -131,10 +131,10 @@ def calibrate(
     try:
         others = Map(
             {},
-            check_flows(flows, "--flows") if flows else None,
-            check_time(interval, "--interval") if interval else None,
-            check_time(time, "--time") if time else None,
-            {LOSS: check_metric(LOSS, loss, "--loss")} if loss else {},
+            read_option("--flows", "flows", flows),
+            read_option("--interval", "interval", interval),
+            read_option("--time", "duration", time),
+            {LOSS: metric} if (metric := read_option("--loss", "loss", loss)) else {},
             where=_selection(where or []),
         )
     except DataError as error:

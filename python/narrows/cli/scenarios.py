@@ -122,12 +122,12 @@ def schema(
         write(registry.load(), elements)
         return
     if program:
-        from narrows.scenario.programs.schema import schema_text as schema_of_programs
+        from narrows.scenario.programs.keys import schema_text as schema_of_programs
 
         print(schema_of_programs(), end="")
         return
     if lab:
-        from narrows.lab.schema import schema_text as schema_of_labs
+        from narrows.lab.keys import schema_text as schema_of_labs
 
         print(schema_of_labs(), end="")
         return

@@ -1,58 +1,24 @@
-"""archive.json: the campaigns of an archive with the metrics of their runs (`narrows/archive/1`); the list of
-campaigns that it is made of; the differences between two archives.
+"""archive.json: the campaigns of an archive with the metrics of their runs (`narrows/archive/1`); the
+differences between two archives.
 """
 
 from __future__ import annotations
-
-from msgspec import field
 
 from narrows.documents.data import Count, Integer, Number, Part
 from narrows.documents.results import Quantity
 
 FORMAT = "narrows/archive/1"
-LIST_FORMAT = "narrows/archive-list/1"
 COMPARISON_FORMAT = "narrows/archive-comparison/1"
 
 
-# -- the list ------------------------------------------------------------------------------------
+# -- the archive ---------------------------------------------------------------------------------
 
 
-class Limits(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Limits(Part, frozen=True, kw_only=True):
     """The most that an archive may take."""
 
     processor_minutes: Number | None = None
     site_megabytes: Number | None = None
-
-
-class ListedCampaign(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A scenario with changes, or a laboratory."""
-
-    scenario: str | None = None
-    lab: str | None = None
-    #: Changes of the scenario, by the address of the key.
-    set: dict[str, object] = field(default_factory=dict)
-    #: The shorter runs of the laboratory.
-    quick: bool = False
-
-    def __post_init__(self) -> None:
-        if (self.scenario is None) == (self.lab is None):
-            raise ValueError("{} needs either scenario or lab")
-        if self.lab is not None and self.set:
-            raise ValueError("{}.set changes a scenario; a laboratory states its own changes")
-        if self.scenario is not None and self.quick:
-            raise ValueError("{}.quick shortens a laboratory; a scenario is shortened by set")
-
-
-class ArchiveList(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The campaigns of an archive, by the names of their folders."""
-
-    schema: str
-    title: str
-    limits: Limits = Limits()
-    campaigns: dict[str, ListedCampaign]
-
-
-# -- the archive ---------------------------------------------------------------------------------
 
 
 class ArchivedRun(Part, frozen=True, kw_only=True):

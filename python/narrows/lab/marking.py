@@ -14,11 +14,12 @@ from narrows.documents.laboratory import LabReport
 from narrows.documents.lessons import MARKS_FORMAT, Mark, Marks, Student, Unmarked
 from narrows.errors import DataError, NarrowsError
 from narrows.files import find_shipped_labs
+from narrows.keys.reader import read_file
 from narrows.lab.comparing import compare
+from narrows.lab.keys import FORMAT
 from narrows.lab.lesson import FILE, read_answers
 from narrows.lab.reading import Lab
 from narrows.lab.running import NOTE, open_run
-from narrows.lab.sections import read_section
 from narrows.lab.store import SOLUTIONS, user_folder
 from narrows.lab.tasks import Question
 from narrows.lab.written_numbers import read_number
@@ -58,22 +59,24 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
     if file is None or not file.is_file():
         missing = file or lab.folder / lab.lesson.solution
         raise DataError(f"{missing}: the right answers do not exist; name their file with --solution")
-    content, tree, problems = read_section(file, "solution", "solution", _Solution)
+    written = read_file(file, FORMAT, "solution", "solution", _Solution)
+    content, problems = written.content, written.problems
     questions = lab.lesson.questions
     for name, answer in content.answers.items():
+        at = f"answers.{name}"
         if name not in questions:
             hint = did_you_mean(name, questions) or ""
-            problems.add(tree.mark, f'question "{shorten(name)}" does not exist{hint}')
+            written.note(at, f'question "{shorten(name)}" does not exist{hint}')
         elif (answer.right is None) == (answer.origin is None):
-            problems.add(tree.mark, f"{name}: write one of right and from")
+            written.note(at, f"{name}: write one of right and from")
         elif answer.origin is not None and answer.column not in lab.columns:
-            problems.add(tree.mark, f"{name}: from needs a column of the family: {any_of(lab.columns)}")
+            written.note(at, f"{name}: from needs a column of the family: {any_of(lab.columns)}")
         elif answer.origin is not None and (unknown := _unknown(answer.origin, lab)):
-            problems.add(tree.mark, f"{name}: from names {unknown}, which the family has not")
+            written.note(at, f"{name}: from names {unknown}, which the family has not")
         elif (options := questions[name].options) and answer.right not in options:
-            problems.add(tree.mark, f"{name}: the right answer is none of its options: {any_of(options)}")
+            written.note(at, f"{name}: the right answer is none of its options: {any_of(options)}")
     if unanswered := [name for name in questions if name not in content.answers]:
-        problems.add(tree.mark, f"there is no answer for {', '.join(unanswered)}")
+        written.note("answers", f"there is no answer for {', '.join(unanswered)}")
     problems.raise_if_any()
     return content.answers
 

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from narrows.errors import DataError, UsageError, reason
+from narrows.lab.keys import schema_text
 from narrows.lab.reading import FILE, Lab, read
-from narrows.lab.schema import schema_text
 
 _FILES = (FILE, "scenario.yaml", "published.csv", "page.md")
 

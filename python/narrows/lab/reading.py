@@ -10,11 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from narrows.documents.data import Part
+from narrows.keys.reader import File, read_file
+from narrows.lab.keys import FORMAT
 from narrows.lab.published import Published
-from narrows.lab.sections import read_section
 from narrows.lab.tasks import Drawing, Lesson, Pair, Question, Task, expand_conditions
-from narrows.scenario.problems import Problems
-from narrows.scenario.yaml_tree import Mapping, Mark
 from narrows.text import any_of, did_you_mean, shorten
 
 FILE = "lab.yaml"
@@ -146,19 +145,16 @@ class _Lesson(Part, frozen=True, kw_only=True):
     tasks: dict[str, _Task]
 
 
-class _File(Part, frozen=True, kw_only=True):
-    """The content of `lab.yaml`."""
+class _Common(Part, frozen=True, kw_only=True):
+    """Members whose written form is the one in use."""
 
     title: str
     question: str
     source: str | None
     page: str
     where: str
-    published: _PublishedTable | None
     schemes: dict[str, str]
     emulated: dict[str, str]
-    experiments: dict[str, Experiment]
-    columns: dict[str, Column]
     quick: str | None
     ranks: tuple[str, ...]
     ranks_why: str | None
@@ -166,37 +162,29 @@ class _File(Part, frozen=True, kw_only=True):
     certain: tuple[str, ...]
     assumed: tuple[str, ...]
     tried: tuple[str, ...]
-    relations: list[_Relation]
     expect: tuple[Expectation, ...]
+
+
+class _Written(_Common, frozen=True, kw_only=True):
+    """The content of `lab.yaml`."""
+
+    published: _PublishedTable | None
+    experiments: dict[str, Experiment]
+    columns: dict[str, Column]
+    relations: list[_Relation]
     figures: list[_Drawing]
     lesson: _Lesson | None
 
 
-@dataclass(frozen=True)
-class Lab:
+class Lab(_Common, frozen=True, kw_only=True):
     """A laboratory. Schemes have their published names; `schemes` and `emulated` map them to ours."""
 
     name: str
     folder: Path
-    title: str
-    question: str
-    source: str | None
-    page: str
-    where: str
     published: Published | None
-    schemes: dict[str, str]
-    emulated: dict[str, str]
     experiments: dict[str, Experiment]
     columns: dict[str, Column]
-    quick: str | None
-    ranks: tuple[str, ...]
-    ranks_why: str | None
-    artefacts: tuple[Artefact, ...]
-    certain: tuple[str, ...]
-    assumed: tuple[str, ...]
-    tried: tuple[str, ...]
     relations: tuple[Relation, ...]
-    expect: tuple[Expectation, ...]
     figures: tuple[Drawing, ...]
     lesson: Lesson | None
     #: The names of all cases, in the order of the experiments.
@@ -210,18 +198,18 @@ class Lab:
 
 def read(folder: Path) -> Lab:
     """The laboratory in a folder. Raises `DataError` with all errors in its files."""
-    content, tree, problems = read_section(folder / FILE, "lab", "laboratory", _File)
-    lab = _Checked(content, tree, problems, folder).lab()
-    problems.raise_if_any()
+    file = read_file(folder / FILE, FORMAT, "lab", "laboratory", _Written)
+    lab = _Checked(file, folder).lab()
+    file.problems.raise_if_any()
     return lab
 
 
 class _Checked:
     """Builds a laboratory from its content, and notes contradictions."""
 
-    def __init__(self, content: _File, tree: Mapping, problems: Problems, folder: Path) -> None:
-        self.content, self.tree, self.problems, self.folder = content, tree, problems, folder
-        self.schemes = content.schemes
+    def __init__(self, file: File[_Written], folder: Path) -> None:
+        self.content, self._wrong, self.folder = file.content, file.note, folder
+        self.schemes = file.content.schemes
         #: The experiments of cases, whose names statements use.
         self.owners: dict[str, str] = {}
         self.published = self._check_published()
@@ -249,28 +237,15 @@ class _Checked:
         relations = tuple(self._relation(number, own) for number, own in enumerate(content.relations))
         for number, limit in enumerate(content.expect):
             self._check_limit(f"expect.{number}", limit)
+        common = {name: getattr(content, name) for name in _Common.__struct_fields__}
         return Lab(
+            **{**common, "ranks": content.ranks or tuple(self.schemes)},
             name=self.folder.resolve().name,
             folder=self.folder,
-            title=content.title,
-            question=content.question,
-            source=content.source,
-            page=content.page,
-            where=content.where,
             published=self.published,
-            schemes=self.schemes,
-            emulated=content.emulated,
             experiments=experiments,
             columns=columns,
-            quick=content.quick,
-            ranks=content.ranks or tuple(self.schemes),
-            ranks_why=content.ranks_why,
-            artefacts=content.artefacts,
-            certain=content.certain,
-            assumed=content.assumed,
-            tried=content.tried,
             relations=relations,
-            expect=content.expect,
             figures=figures,
             lesson=self._lesson(content.lesson, experiments),
             cases=tuple(self.cases),
@@ -385,23 +360,6 @@ class _Checked:
         return Lesson(number, written.minutes, written.solution, tuple(tasks))
 
     # -- checks ----------------------------------------------------------------------------------
-
-    def _mark(self, path: str) -> Mark:
-        """The position of the key at an address, or of the nearest key above it."""
-        here: Any = self.tree
-        mark = self.tree.mark
-        for part in path.split("."):
-            if isinstance(here, Mapping) and part in here.entries:
-                mark, here = here.key_marks[part], here.entries[part]
-            elif not isinstance(here, Mapping) and part.isdecimal() and hasattr(here, "items"):
-                here = here.items[int(part)]
-                mark = here.mark
-            else:
-                break
-        return mark
-
-    def _wrong(self, path: str, text: str) -> None:
-        self.problems.add(self._mark(path), text)
 
     def _check_known(self, name: str, known: Any, what: str, path: str) -> None:
         if name not in known:

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass, field
 
 from narrows.documents.components import BOTTLENECK, FIXED_DELAY, Component, Element
+from narrows.keys.value import Context, Value
 from narrows.scenario.habits import HABITS
-from narrows.scenario.params import Context, entry_from, read_entry, read_value
+from narrows.scenario.params import entry_from, read_entry
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Registry
 from narrows.scenario.sections import Section
@@ -207,7 +208,7 @@ def _bottleneck(
     queue = read_entry(keys.queue or Scalar(Mark(""), DEFAULT_QUEUE), registry.queues, "queue", context)
     # Defaults are omitted, so that a new parameter in the core changes no scenario.
     values = {
-        key: read_value(item.entries[key], param, context)
+        key: Value(item.entries[key], param, context).read()
         for key, param in own.items()
         if key in item.entries
     }

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
+from narrows.keys.value import Context, Value
 from narrows.scenario import registry
 from narrows.scenario.model import SchemeRow
-from narrows.scenario.params import Context, read_value, require
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.programs import playback
 from narrows.scenario.quantity import show
@@ -90,15 +90,15 @@ def _expectation(keys: ExpectationKeys, rows: list[SchemeRow], problems: Problem
         metric = _metric(keys)
     context = Context(problems)
     param = Param("", kind_of(metric))
-    min_value = None if keys.at_least is None else read_value(keys.at_least, param, context)
-    max_value = None if keys.at_most is None else read_value(keys.at_most, param, context)
+    min_value = None if keys.at_least is None else Value(keys.at_least, param, context).read()
+    max_value = None if keys.at_most is None else Value(keys.at_most, param, context).read()
     if keys.at_least is None and keys.at_most is None:
         problems.add(keys.mark, f"needs at_least or at_most; write for example {_EXAMPLE}")
     elif keys.at_least and min_value is not None and max_value is not None and min_value > max_value:
         problems.add(keys.at_least.mark, "is more than at_most")
     statistic = _OF.default
     if keys.statistic is not None:
-        statistic = read_value(keys.statistic, _OF, context)
+        statistic = Value(keys.statistic, _OF, context).read()
     scheme = _scheme(keys.scheme, rows, problems)
     flow = _flow(keys.flow, rows, problems)
     if question is not None and flow == ALL:
@@ -141,10 +141,10 @@ def _question(
     measures = tuple(OF_MODE) if what == "mode" else OF_VALUE
     if keys.measure is None:
         raise Wrong(keys.mark, f"needs measure: {any_of(measures)}")
-    measure = require(keys.measure, Param("", "choice", measures), Context(problems))
+    measure = Value(keys.measure, Param("", "choice", measures), Context(problems)).require()
     span = Param("", "span", (), None, None, None, False, "", "")
     times = {
-        name: read_value(node, span, Context(problems))
+        name: Value(node, span, Context(problems)).read()
         for name, node in (("from_ns", keys.start), ("until_ns", keys.until))
         if node is not None
     }

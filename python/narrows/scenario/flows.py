@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import field as key
 
 from narrows.documents.components import Component
+from narrows.keys.value import Context, Value
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
 from narrows.scenario.network import BACKWARD, FORWARD, GRAPH, RECEIVER, SENDER, Network
-from narrows.scenario.params import Context, read_entry, read_value
+from narrows.scenario.params import read_entry
 from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
@@ -186,7 +187,7 @@ class FlowReader:
         def value(written: Node | None, param: Param, default: Any) -> Any:
             if written is None:
                 return default
-            result = read_value(written, param, context)
+            result = Value(written, param, context).read()
             return default if result is None else result
 
         count = value(keys.count, _COUNT, most)
@@ -248,8 +249,8 @@ class FlowReader:
             return 0, 0
         parts = _PLUS_MINUS.split(written.text) if isinstance(written, Scalar) else []
         if len(parts) != 2:
-            return read_value(written, _SPAN, context) or 0, 0
-        result = [read_value(Scalar(written.mark, part.strip()), _SPAN, context) for part in parts]
+            return Value(written, _SPAN, context).read() or 0, 0
+        result = [Value(Scalar(written.mark, part.strip()), _SPAN, context).read() for part in parts]
         if None in result:
             return 0, 0
         interval, spread = (int(item or 0) for item in result)
@@ -315,9 +316,9 @@ class FlowReader:
                     f"lists {len(written.items)} values for {count} flows;"
                     " write one value for each flow, or one value for all",
                 )
-            extra_rtts = [read_value(item, _SPAN, context) or 0 for index, item in enumerate(written.items)]
+            extra_rtts = [Value(item, _SPAN, context).read() or 0 for index, item in enumerate(written.items)]
         else:
-            extra_rtts = [read_value(written, _SPAN, context) or 0] * count
+            extra_rtts = [Value(written, _SPAN, context).read() or 0] * count
         if any(extra_rtts):
             self.result.extra_rtt_mark = written.mark
         return extra_rtts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import field
 
 from narrows.documents.resolved import WHOLE_RUN, Measure
+from narrows.keys.value import Context, Value
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
@@ -43,8 +43,8 @@ def read_measure(value: Node, duration_ns: int | None, network: Network, problem
             links = _links(keys.links, network, problems)
     context = Context(problems)
     result = Measure(
-        from_ns=None if keys.start is None else read_value(keys.start, _SPAN, context),
-        to_ns=None if keys.end is None else read_value(keys.end, _SPAN, context),
+        from_ns=None if keys.start is None else Value(keys.start, _SPAN, context).read(),
+        to_ns=None if keys.end is None else Value(keys.end, _SPAN, context).read(),
         links=links,
     )
     if duration_ns is None or result == WHOLE_RUN:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from narrows.keys.value import Context, Value
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
@@ -93,7 +93,7 @@ def host_settings(value: Node, registry: Registry, problems: Problems) -> dict[s
     mapping = problems.expect_mapping(value, "{tcp_sack: 0}")
     result: dict[str, object] = {}
     for key, written in problems.check_keys(mapping, known):
-        setting = read_value(written, known[key], Context(problems))
+        setting = Value(written, known[key], Context(problems)).read()
         if setting is not None:
             result[key] = setting
     return result

@@ -40,10 +40,12 @@ class _Noted(AbstractContextManager[None, bool]):
 
 
 class Problems:
-    """The list of problems of one scenario."""
+    """The list of problems of one scenario, or of another file with keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_scenario: bool = True) -> None:
         self.entries: list[Problem] = []
+        #: Whether keys that users of other tools write are explained.
+        self._is_scenario = is_scenario
 
     def add(self, mark: Mark, text: str, *, is_of_file: bool = False) -> None:
         """Notes a problem of the value at this position, or of the file that it names."""
@@ -58,7 +60,7 @@ class Problems:
 
     def unknown_key(self, mark: Mark, key: str, known: Iterable[str]) -> None:
         """Notes a key that has no meaning at this place."""
-        self.add(mark, unknown_key(mark, key, known).text)
+        self.add(mark, unknown_key(mark, key, known, is_scenario=self._is_scenario).text)
 
     def check_keys(self, mapping: Mapping | None, known: Iterable[str]) -> Iterator[tuple[str, Node]]:
         """The known keys of a mapping with their values; notes the others."""
@@ -91,10 +93,11 @@ class Problems:
             raise ScenarioError(unique[:MOST_PROBLEMS])
 
 
-def unknown_key(mark: Mark, key: str, known: Iterable[str]) -> Wrong:
+def unknown_key(mark: Mark, key: str, known: Iterable[str], *, is_scenario: bool = True) -> Wrong:
     """The problem of a key that has no meaning at this place."""
     known = list(known)
-    hint = suggest_key(mark.path) or did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
+    habit = suggest_key(mark.path) if is_scenario else ""
+    hint = habit or did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
     return Wrong(mark, f"unknown key{hint}")
 
 

@@ -7,15 +7,15 @@ that its mistakes are reported, but not applied.
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.documents.components import Element
 from narrows.errors import UsageError
-from narrows.scenario.keys import REAL_PATH
+from narrows.keys.declaration import Key
+from narrows.keys.reader import Reader, Section
+from narrows.scenario.keys import FORMAT, REAL_PATH
 from narrows.scenario.network import BACKWARD, DUMBBELL, FORWARD, Network
-from narrows.scenario.params import Context, require
 from narrows.scenario.problems import Problems, Wrong, mapping_of
-from narrows.scenario.registry import Param
 from narrows.scenario.sections import ScenarioKeys
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
@@ -40,10 +40,8 @@ MOST_PORTS = 60
 #: Keys that affect the course of a campaign, but not its results.
 NOT_OF_RESULTS = ("retries", "vanished")
 _EXAMPLE = "{other: user@host}"
-#: The keys in it.
-PARAMS = {name: key.param for name, key in REAL_PATH.items() if key.param}
 #: The ports that are examined by default.
-PORTS = tuple(PARAMS["ports"].default)
+PORTS = tuple(REAL_PATH["ports"].default)
 
 
 def is_wanted(tree: Mapping) -> bool:
@@ -69,10 +67,7 @@ def read(tree: Mapping, problems: Problems) -> resolved.RealPath | None:
     """The key, with defaults filled in; None if the scenario is not for two hosts."""
     written: Node = tree.entries.get(KEY, Mapping(tree.mark.at(KEY)))
     mapping = problems.expect_mapping(written, _EXAMPLE)
-    result: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
-    for key, value in problems.check_keys(mapping, PARAMS):
-        with problems.note():
-            result[key] = _value(value, PARAMS[key], problems)
+    result = _Reader(FORMAT, problems).section(mapping or Mapping(written.mark), KEY)
     if not is_wanted(tree):
         return None
     from narrows.documents.resolved import RealPath
@@ -91,11 +86,11 @@ def read(tree: Mapping, problems: Problems) -> resolved.RealPath | None:
     return entry
 
 
-def _check_bare(written: Node, entry: dict[str, Any], problems: Problems) -> None:
+def _check_bare(written: Node, entry: Section, problems: Problems) -> None:
     """Refuses settings that require a tunnel."""
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
-        if entry[key] != PARAMS[key].default:
+        if entry[key] != REAL_PATH[key].default:
             text = "is a setting of the tunnel, and there is none with tunnel: off; remove it"
             problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
     for key in ("address", "our_address"):
@@ -104,32 +99,42 @@ def _check_bare(written: Node, entry: dict[str, Any], problems: Problems) -> Non
             problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
 
 
-def _value(value: Node, param: Param, problems: Problems) -> Any:
-    if param.kind == "ports":
-        return _ports(value)
-    if param.kind == "interfaces":
-        return _interfaces(value, problems)
-    if not REAL_PATH[param.name].schema:
-        return require(value, param, Context(problems))
-    text = value.text if isinstance(value, Scalar) and not value.is_null else ""
-    if param.kind == "address":
+class _Reader(Reader):
+    """Reads the kinds of values that only this key has."""
+
+    def read_host(self, value: Node, _key: Key) -> str:
+        text = value.text if isinstance(value, Scalar) and not value.is_null else ""
+        if not text or text.startswith("-") or any(letter.isspace() for letter in text):
+            raise Wrong(value.mark, "must be a host as ssh takes it, such as user@host")
+        return text
+
+    def read_address(self, value: Node, _key: Key) -> str:
+        text = value.text if isinstance(value, Scalar) and not value.is_null else ""
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
             text = f'"{shorten(text)}" is not an address; write it in figures, such as 192.0.2.7'
             raise Wrong(value.mark, text) from None
-    if not text or text.startswith("-") or any(letter.isspace() for letter in text):
-        raise Wrong(value.mark, "must be a host as ssh takes it, such as user@host")
-    return text
 
+    def read_ports(self, value: Node, _key: Key) -> list[int]:
+        items = value.items if isinstance(value, Sequence) else [value]
+        texts = [item.text if isinstance(item, Scalar) else "" for item in items]
+        try:
+            return list(ports_of(",".join(texts)))
+        except ValueError as error:
+            raise Wrong(value.mark, str(error)) from None
 
-def _ports(value: Node) -> list[int]:
-    items = value.items if isinstance(value, Sequence) else [value]
-    texts = [item.text if isinstance(item, Scalar) else "" for item in items]
-    try:
-        return list(ports_of(",".join(texts)))
-    except ValueError as error:
-        raise Wrong(value.mark, str(error)) from None
+    def read_interfaces(self, value: Node, _key: Key) -> dict[str, str]:
+        mapping = mapping_of(value, "{here: eth0, there: wwan0}")
+        interfaces: dict[str, str] = {}
+        for key, written in self.problems.check_keys(mapping, (LOCAL, REMOTE)):
+            name = written.text if isinstance(written, Scalar) and not written.is_null else ""
+            if not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
+                # The kernel's own limits (IFNAMSIZ, dev_valid_name).
+                self.problems.add(written.mark, "must be the name of a network interface, such as eth0")
+            else:
+                interfaces[key] = name
+        return interfaces
 
 
 def ports_of(text: str) -> tuple[int, ...]:
@@ -144,19 +149,6 @@ def ports_of(text: str) -> tuple[int, ...]:
             raise ValueError(f"more than {MOST_PORTS} ports; name fewer")
         result |= dict.fromkeys(range(int(first), int(last) + 1))
     return tuple(result)
-
-
-def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
-    mapping = mapping_of(value, "{here: eth0, there: wwan0}")
-    interfaces: dict[str, str] = {}
-    for key, written in problems.check_keys(mapping, (LOCAL, REMOTE)):
-        name = written.text if isinstance(written, Scalar) and not written.is_null else ""
-        if not 0 < len(name) < 16 or "/" in name or any(letter.isspace() for letter in name):
-            # The kernel's own limits (IFNAMSIZ, dev_valid_name).
-            problems.add(written.mark, "must be the name of a network interface, such as eth0")
-        else:
-            interfaces[key] = name
-    return interfaces
 
 
 def resolve_network(network: Network, entry: resolved.RealPath) -> resolved.Network:

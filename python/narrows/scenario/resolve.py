@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePath
-from typing import Any
 
-from narrows import __version__
 from narrows.documents.resolved import (
     ALL_TRANSFERS,
     FORMAT,
@@ -17,18 +15,20 @@ from narrows.documents.resolved import (
     SchemeRow,
 )
 from narrows.errors import IsSweep, Problem
+from narrows.keys.reader import note_missing, read_key
+from narrows.keys.value import Context
 from narrows.scenario import draws, matrix, pairs, real_path
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.feasibility import Check
 from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
-from narrows.scenario.keys import KEYS, SCHEMA
+from narrows.scenario.keys import KEYS
 from narrows.scenario.measure import read_measure
 from narrows.scenario.model import Scenario
 from narrows.scenario.network import DUMBBELL, Network
 from narrows.scenario.nodes import read_settings
-from narrows.scenario.params import Context, read_params, read_value
+from narrows.scenario.params import read_params
 from narrows.scenario.prefixes import UDP
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import NO_BDP
@@ -55,7 +55,7 @@ _FLAG_PDF = "pdf"
 __all__ = ["read_scheme", "resolve"]
 
 #: The keys with a single value each.
-_SINGLE = ("where", "duration", "runs", "seed", "record", "transfers", "bin", "sample")
+_SINGLE = ("schema", "where", "duration", "runs", "seed", "record", "transfers", "bin", "sample")
 #: The key of a space of parameters, which `narrows.sweep` reads.
 SWEEP = "sweep"
 #: More than any network of 2,000 hosts has; far larger ones take minutes to plan.
@@ -94,10 +94,11 @@ def resolve(
     problems = Problems()
     files = Files(base or Path())
     keys = ScenarioKeys.from_mapping(tree)
-    _check_keys(tree, problems)
-    _check_schema(keys.schema, problems)
-    where, duration, runs, seed, record, transfers, bin_ns, sample_ns = (
-        _single(tree, name, problems) for name in _SINGLE
+    for _ in problems.check_keys(tree, KEYS):
+        pass
+    note_missing(tree, KEYS, problems)
+    _, where, duration, runs, seed, record, transfers, bin_ns, sample_ns = (
+        read_key(tree, KEYS[name], problems) for name in _SINGLE
     )
     between = real_path.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
@@ -223,39 +224,6 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
     ]
     if others:
         problems.entries = [problem for problem in problems.entries if NO_BDP not in problem.text]
-
-
-def _check_keys(tree: Mapping, problems: Problems) -> None:
-    for _ in problems.check_keys(tree, KEYS):
-        pass
-    for name, key in KEYS.items():
-        if key.required and name not in tree.entries:
-            text = f"the key {name} is missing; write for example {name}: {key.example}"
-            problems.add(tree.mark, text)
-
-
-def _check_schema(value: Node | None, problems: Problems) -> None:
-    if value is None:
-        return
-    text = value.text if isinstance(value, Scalar) else ""
-    prefix = SCHEMA.rsplit("/", 1)[0]
-    if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text) and text != SCHEMA:
-        wrong = (
-            f"the file is in the format {text}, which this version of narrows ({__version__}) can't read; it"
-        )
-        problems.add(value.mark, f"{wrong} reads {SCHEMA}")
-    elif text != SCHEMA:
-        problems.add(value.mark, f"must be {SCHEMA}")
-
-
-def _single(tree: Mapping, name: str, problems: Problems) -> Any:
-    param = KEYS[name].param
-    assert param is not None
-    value = tree.entries.get(name)
-    if value is None:
-        return param.default
-    result = read_value(value, param, Context(problems))
-    return param.default if result is None else result
 
 
 def _text(value: Node | None, problems: Problems) -> str:

@@ -6,58 +6,57 @@ the kernel) and has the better messages.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
+from narrows.keys.declaration import Key, Schema
+from narrows.keys.schema import (
+    WITH_UNIT,
+    by_type,
+    description,
+    document,
+    in_json,
+    key_schema,
+    object_schema,
+    param_schema,
+    quantity_schema,
+    units_pattern,
+    value_schema,
+)
+from narrows.keys.value import STEPS
 from narrows.scenario import dscp, expect, matrix
-from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key, Schema, by_type
-from narrows.scenario.params import STEPS
+from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH
 from narrows.scenario.prefixes import KERNEL_PREFIX
-from narrows.scenario.quantity import EXAMPLES, SPELLINGS, show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, PROGRAM, TRANSPORT, transport_of
 
-_NUMBER = r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?"
-WITH_UNIT = ("rate", "span", "bytes", "packets", "ratio")
 #: Lists of words that `format.yaml` names.
 _WORDS = {"$dscp": list(dscp.NAMES), "$measures": list(dict.fromkeys([*expect.OF_MODE, *expect.OF_VALUE]))}
 
 
 def schema_text(registry: Registry) -> str:
     """The schema in its committed and printed form."""
-    return json.dumps(schema(registry), indent=1, ensure_ascii=False) + "\n"
+    return in_json(schema(registry), indent=1)
 
 
 def schema(registry: Registry) -> Schema:
     """The schema as data."""
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "Narrows scenario",
-        "description": "One experiment: the question, the network, the schemes and the flows.",
-        **object_schema(
-            {name: _top_key(key, registry) for name, key in KEYS.items()},
-            (name for name, key in KEYS.items() if key.required),
-        ),
-        "definitions": {
-            **{kind: quantity_schema(kind) for kind in WITH_UNIT},
-            **_fill(FORMAT.definitions, registry),
-            "element": _element(registry),
-            "schemeName": _scheme_name(registry),
-            "ownName": _OWN_NAME,
-            "scheme": _scheme(registry),
-        },
+    about = "One experiment: the question, the network, the schemes and the flows."
+    properties = {name: _key(key, registry) for name, key in KEYS.items()}
+    content = object_schema(properties, (name for name, key in KEYS.items() if key.required))
+    definitions = {
+        **{kind: quantity_schema(kind) for kind in WITH_UNIT},
+        **_fill(FORMAT.definitions, registry),
+        "element": _element(registry),
+        "schemeName": _scheme_name(registry),
+        "ownName": _OWN_NAME,
+        "scheme": _scheme(registry),
     }
-
-
-def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
-    """An object with these keys and no others."""
-    needed = {"required": listed} if (listed := list(required)) else {}
-    return {"type": "object", "additionalProperties": False, **needed, "properties": properties}
+    return document("Narrows scenario", about, content, definitions)
 
 
 class _Order(msgspec.Struct, frozen=True):
@@ -93,86 +92,11 @@ def _fill(part: Any, registry: Registry) -> Any:
 
 
 def _key(key: Key, registry: Registry) -> Schema:
-    return key_schema(replace(key, schema=_fill(key.schema, registry)))
-
-
-def key_schema(key: Key) -> Schema:
-    """The described value of a key; for a key without a schema by its parameter."""
-    content = key.schema if key.schema or key.param is None else _param(key.param)
-    if "$ref" in content:  # draft-07 ignores the siblings of a reference.
-        content = {"allOf": [content]}
-    return {"description": key.doc, **content}
-
-
-def _top_key(key: Key, registry: Registry) -> Schema:
-    return {**_key(key, registry), "examples": [key.example]}
-
-
-# -- values --------------------------------------------------------------------------------------
-
-
-def _units(*kinds: str) -> str:
-    """A pattern of quantities of these kinds."""
-    own = {unit for unit, (unit_kind, _) in SPELLINGS.items() if unit_kind in kinds}
-    if "bytes" in kinds:
-        own |= {unit for unit, (unit_kind, _) in SPELLINGS.items() if unit_kind == "bdp"}
-    units = "|".join(sorted(own, key=lambda unit: (-len(unit), unit)))
-    return rf"\s*{_NUMBER}\s*({units})\s*"
-
-
-def quantity_schema(kind: str) -> Schema:
-    """A number with a unit, as a definition of that name."""
-    example = EXAMPLES[kind].partition(" such as ")[2]
-    return {
-        "type": "string",
-        "pattern": f"^{_units(kind)}$",
-        "description": EXAMPLES[kind],
-        "examples": [example],
-    }
-
-
-def _describe(text: str, source: str) -> Schema:
-    return {"description": f"{text} ({source})" if source else text} if text else {}
-
-
-def _param(param: Param) -> Schema:
-    """A value of a parameter."""
-    return {**_describe(param.doc, param.source), **_value(param), **_default(param)}
-
-
-def _default(param: Param) -> Schema:
-    """The default of a parameter, in written form."""
-    if param.default is None or param.kind in ("file", *STEPS):
-        return {}
-    written = show(param.kind, param.default) if param.kind in ("rate", "span", "bytes", "packets") else None
-    return {"default": written or param.default}
-
-
-def _value(param: Param) -> Schema:
-    limits = (("minimum", param.low), ("maximum", param.high))
-    bounds = {key: limit for key, limit in limits if limit is not None}
-    if param.kind in STEPS:
-        step = [{"$ref": "#/definitions/span"}, {"$ref": f"#/definitions/{STEPS[param.kind]}"}]
-        pair = {"type": "array", "items": step, "minItems": 2, "maxItems": 2}
-        return {"type": "array", "minItems": 1, "items": pair}
-    if param.kind == "counts":
-        number = {"type": "integer", **bounds}
-        return by_type(integer=bounds, array={"minItems": 1, "items": number})
-    if param.kind == "ratio":
-        return by_type(string={"$ref": "#/definitions/ratio"}, number=bounds)
-    if param.kind in WITH_UNIT:
-        return {"allOf": [{"$ref": f"#/definitions/{param.kind}"}]}
-    if param.kind == "choice":
-        return {"enum": list(param.choices)}
-    if param.kind == "file":
-        return {"type": "string", "minLength": 1}
-    if param.kind == "flag":
-        return {"type": "boolean"}
-    return {"type": "integer" if param.kind == "count" else "number", **bounds}
+    return key_schema(structs.replace(key, schema=_fill(key.schema, registry)), FORMAT)
 
 
 def _properties(params: Iterable[Param]) -> Schema:
-    return {param.name: _param(param) for param in params}
+    return {param.name: param_schema(param) for param in params}
 
 
 def _model(param: Param) -> Schema:
@@ -180,12 +104,14 @@ def _model(param: Param) -> Schema:
     name = {"minLength": 1}
     names = {"minItems": 1, "uniqueItems": True, "items": {"type": "string", **name}}
     default = {} if param.default is None else {"default": param.default}
-    return {**_describe(param.doc, param.source), **by_type(string=name, array=names), **default}
+    return {**description(param.doc, param.source), **by_type(string=name, array=names), **default}
 
 
 def _of_scheme(entry: Entry) -> Schema:
     """The parameters of a scheme."""
-    return {param.name: _model(param) if param is entry.model else _param(param) for param in entry.params}
+    return {
+        param.name: _model(param) if param is entry.model else param_schema(param) for param in entry.params
+    }
 
 
 def _params(params: tuple[Param, ...]) -> Schema:
@@ -201,14 +127,14 @@ def _short(params: Iterable[Param]) -> dict[str, Schema]:
         if param.kind in WITH_UNIT:
             kinds.append(param.kind)
         elif param.kind in STEPS:
-            short |= {"array": {key: value for key, value in _value(param).items() if key != "type"}}
+            short |= {"array": {key: value for key, value in value_schema(param).items() if key != "type"}}
         elif param.kind == "counts":
             short |= {"integer": {}, "array": {"items": {"type": "integer"}}}
         else:
             short |= {"number": {}, "boolean": {}, "string": {}}
     if kinds and "string" not in short:
         short |= {
-            "string": {"pattern": f"^{_units(*kinds)}$"},
+            "string": {"pattern": f"^{units_pattern(*kinds)}$"},
             **({"number": {}} if "ratio" in kinds else {}),
         }
     return short
@@ -222,7 +148,7 @@ def _entry(entry: Entry) -> Schema:
     short = _short(param for name in entry.shorthand if (param := entry.param(name)))
     alone: Schema = {} if any(param.required for param in entry.params) else {"null": {}}
     types = {**short, "object": _params(entry.params), **alone}
-    return {**_describe(entry.summary, entry.source), **by_type(**types)}
+    return {**description(entry.summary, entry.source), **by_type(**types)}
 
 
 def _entries(family: dict[str, Entry], name: str) -> Schema:
@@ -231,7 +157,9 @@ def _entries(family: dict[str, Entry], name: str) -> Schema:
     one = {**object_schema({name: _entry(entry) for name, entry in family.items()}), "minProperties": 1}
     word = "|".join(map(re.escape, alone))
     if name == "rates":
-        named: Schema = {"pattern": f"^({_units('rate')}|{word})$" if word else f"^{_units('rate')}$"}
+        named: Schema = {
+            "pattern": f"^({units_pattern('rate')}|{word})$" if word else f"^{units_pattern('rate')}$"
+        }
     else:
         named = {"enum": alone}
     types = {"string": named, "object": {**one, "maxProperties": 1}}

@@ -12,10 +12,11 @@ from narrows.documents.components import Values
 from narrows.documents.programs import Plan
 from narrows.documents.resolved import NamedFile, Params
 from narrows.errors import DataError, Problem
+from narrows.keys.value import Context
 from narrows.scenario.files import Files
 from narrows.scenario.habits import HABITS
 from narrows.scenario.model_lists import ModelChoice, choose
-from narrows.scenario.params import Context, read_params
+from narrows.scenario.params import read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Entry, Param, Profile, Registry

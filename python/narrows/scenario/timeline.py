@@ -11,10 +11,11 @@ from functools import cached_property
 
 from narrows.documents.components import Component, Element, Values
 from narrows.documents.resolved import Change
+from narrows.keys.value import Context, Value
 from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, entry_from, read_value, require
+from narrows.scenario.params import entry_from
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
@@ -85,7 +86,7 @@ class TimelineReader:
         if "at" not in mapping.entries or not actions:
             missing = "at: the time" if actions else f"one of {any_of(ACTIONS)}"
             raise Wrong(mapping.mark, f"needs the key {missing}; write for example {_EXAMPLE}")
-        at = require(mapping.entries["at"], _AT, self.context)
+        at = Value(mapping.entries["at"], _AT, self.context).require()
         if at >= self.duration_ns:
             self.problems.add(
                 mapping.entries["at"].mark,
@@ -134,7 +135,7 @@ class TimelineReader:
             elif key == "queue":
                 change[key] = self._queue(written, element)
             else:
-                change[key] = read_value(written, own[key], self.context)
+                change[key] = Value(written, own[key], self.context).read()
         return change
 
     def _queue(self, value: Node, element: Element) -> dict[str, object]:
@@ -162,7 +163,7 @@ class TimelineReader:
             return {name: result.params[name] for name in names[:1]} if result else {}
         known = {param.name: param for param in entry.params}
         return {
-            key: read_value(written, known[key], self.context)
+            key: Value(written, known[key], self.context).read()
             for key, written in self.problems.check_keys(value, known)
         }
 

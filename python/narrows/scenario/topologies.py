@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from narrows.keys.value import Context, Value
 from narrows.scenario import real_path
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.graph import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.nodes import add_hosts, read_hosts
-from narrows.scenario.params import Context as _Context
-from narrows.scenario.params import read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Param, Registry
 from narrows.scenario.sections import ScenarioKeys, Section
@@ -204,7 +203,7 @@ def _dumbbell(reader: _Reader, settings: Node, tree: ScenarioKeys) -> None:
             if written is not None:
                 text = "write either pairs, or left and right"
                 problems.add(keys.key_mark(written), text)
-        pairs = read_value(keys.pairs, _COUNT, _Context(problems)) or 1
+        pairs = Value(keys.pairs, _COUNT, Context(problems)).read() or 1
         mark = keys.pairs.mark
         sides = [{f"{kind}{k}": mark for k in range(1, pairs + 1)} for kind in (SENDER, RECEIVER)]
     else:
@@ -300,7 +299,7 @@ def _hops(reader: _Reader, keys: _Chain) -> list[tuple[_Lists | None, _Lists | N
     if keys.hops is None or keys.forward is None:
         text = "needs the keys hops and forward: how many links there are, and the elements of each; or links"
         raise Wrong(keys.mark, text)
-    count = read_value(keys.hops, _COUNT, _Context(problems)) or 1
+    count = Value(keys.hops, _COUNT, Context(problems)).read() or 1
     return [_directions(_Ways.from_mapping(keys.written), shared=True)] * count
 
 

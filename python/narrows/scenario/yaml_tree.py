@@ -41,6 +41,8 @@ _TRUE = re.compile(r"(?:true|True|TRUE)$")
 _FALSE = re.compile(r"(?:false|False|FALSE)$")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,40}$")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?$")
+#: Texts that need no quotes in any place.
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/%+-]*$")
 
 
 class Mark(Struct, frozen=True):
@@ -144,15 +146,22 @@ def size(value: Node) -> int:
 
 def in_yaml(value: Node) -> str:
     """A value on one line in YAML, shortened for a message."""
-    return shorten(_in_yaml(value))
+    return shorten(to_flow(value))
 
 
-def _in_yaml(value: Node) -> str:
+def to_flow(value: Node) -> str:
+    """A value on one line in YAML, which reads as the same value."""
     if isinstance(value, Scalar):
-        return f'"{value.text}"' if value.quoted else value.text
+        return _write(value.text, value.quoted)
     if isinstance(value, Sequence):
-        return f"[{', '.join(map(_in_yaml, value.items))}]"
-    return f"{{{', '.join(f'{key}: {_in_yaml(inner)}' for key, _, inner in value)}}}"
+        return f"[{', '.join(map(to_flow, value.items))}]"
+    return f"{{{', '.join(f'{_write(key)}: {to_flow(inner)}' for key, _, inner in value)}}}"
+
+
+def _write(text: str, quoted: bool = False) -> str:
+    """A text, in quotes if it was in quotes or would not be read as the same one without."""
+    plain = not quoted and (_PLAIN.match(text) or _NUMBER.match(text) or _NULL.match(text))
+    return text if plain else f"""'{text.replace("'", "''")}'"""
 
 
 def read_file(path: Path) -> tuple[str, Mapping]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from narrows.errors import DataError
+from narrows.keys.reference import describe_values
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.quantity import show
-from narrows.scenario.reference import MODELS, describe_values
+from narrows.scenario.reference import MODELS
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.schemes import header
 from narrows.schemes.listing import (

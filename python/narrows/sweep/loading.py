@@ -168,16 +168,11 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
 
 def _single(base: Mapping) -> tuple[int, int]:
     """The written seed and number of runs of a scenario."""
+    from narrows.keys.reader import read_key
     from narrows.scenario.keys import KEYS
-    from narrows.scenario.params import Context, read_value
     from narrows.scenario.problems import Problems
 
-    problems, numbers = Problems(), []
-    for name in ("seed", "runs"):
-        param = KEYS[name].param
-        assert param is not None
-        node = base.entries.get(name)
-        value = param.default if node is None else read_value(node, param, Context(problems))
-        numbers.append(int(value or param.default or 1))
+    problems = Problems()
+    numbers = [int(read_key(base, KEYS[name], problems)) for name in ("seed", "runs")]
     problems.raise_if_any()
     return numbers[0], numbers[1]

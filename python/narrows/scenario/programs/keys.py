@@ -1,4 +1,4 @@
-"""The keys of program manifests, from `format.yaml`, and the values of those that are numbers and words."""
+"""The declaration of program manifests, its JSON Schema, and values that are numbers and words."""
 
 from __future__ import annotations
 
@@ -7,44 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from msgspec import field as key
 
-from narrows.files import read_packaged
-from narrows.scenario.keys import Key, KeyEntry, keys_of
-from narrows.scenario.sections import Section
-from narrows.scenario.yaml_tree import Node
+from narrows.keys.declaration import Schema, read_format
+from narrows.keys.schema import document, in_json, quantity_schema, section_schema
 
-
-class _Format(msgspec.Struct, frozen=True):
-    manifest: dict[str, KeyEntry]
-    side: dict[str, KeyEntry]
-    variant: dict[str, KeyEntry]
-    parameter: dict[str, KeyEntry]
-    build: dict[str, KeyEntry]
-    end: dict[str, KeyEntry]
-    limits: dict[str, KeyEntry]
-    report: dict[str, KeyEntry]
-    placeholders: dict[str, str]
-
-
-FORMAT = msgspec.convert(read_packaged(Path(__file__).with_name("format.yaml")), _Format)
-#: Keys of each part of a manifest.
-MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = map(
-    keys_of,
-    (
-        FORMAT.manifest,
-        FORMAT.side,
-        FORMAT.variant,
-        FORMAT.parameter,
-        FORMAT.build,
-        FORMAT.end,
-        FORMAT.limits,
-        FORMAT.report,
-    ),
-)
-SCHEMA = MANIFEST["schema"].example
+FORMAT = read_format(Path(__file__).parent)
+SCHEMA = FORMAT.keys("manifest")["schema"].example
 #: Placeholders that need no parameter, with their meanings.
-PLACEHOLDERS = FORMAT.placeholders
+PLACEHOLDERS = FORMAT.words
 
 #: Signs of readiness that are an open port: TCP, UDP, or either.
 LISTENS = ("tcp", "udp", "port")
@@ -59,37 +29,6 @@ def placeholders(text: str) -> list[str]:
     return _PLACEHOLDER.findall(text)
 
 
-class ManifestKeys(Section, frozen=True, kw_only=True):
-    """The keys of a manifest that are read one by one."""
-
-    schema: Node | None = None
-    variants: Node | None = None
-    files: Node | None = None
-    build: Node | None = None
-
-
-class ParameterKeys(Section, frozen=True, kw_only=True):
-    """The keys of a parameter that are read one by one."""
-
-    default: Node | None = None
-
-
-class VariantKeys(Section, frozen=True, kw_only=True):
-    """The keys of a variant that are read one by one."""
-
-    values: Node | None = key(name="set", default=None)
-
-
-class SideKeys(Section, frozen=True, kw_only=True):
-    """The keys of a side."""
-
-    command: Node | None = None
-    folder: Node | None = None
-    stdin: Node | None = None
-    ready: Node | None = None
-    env: Node | None = None
-
-
 @dataclass(frozen=True)
 class End:
     """How the processes end."""
@@ -101,7 +40,7 @@ class End:
     @classmethod
     def default(cls) -> End:
         """The end of a manifest that says nothing of it."""
-        return msgspec.convert(_defaults(END), cls)
+        return msgspec.convert(_defaults("end"), cls)
 
 
 @dataclass(frozen=True)
@@ -118,8 +57,20 @@ class Limits:
     @classmethod
     def default(cls) -> Limits:
         """The limits of a manifest that names none."""
-        return msgspec.convert(_defaults(LIMITS), cls)
+        return msgspec.convert(_defaults("limits"), cls)
 
 
-def _defaults(keys: dict[str, Key]) -> dict[str, object]:
-    return {name: key.param.default for name, key in keys.items() if key.param}
+def _defaults(section: str) -> dict[str, object]:
+    return {name: key.default for name, key in FORMAT.keys(section).items()}
+
+
+def schema() -> Schema:
+    """The JSON Schema of manifests."""
+    about = "A program of others as a scheme: how its two processes start and how they end."
+    definitions = {kind: quantity_schema(kind) for kind in ("span", "bytes")}
+    return document("Narrows program", about, section_schema(FORMAT, "manifest"), definitions)
+
+
+def schema_text() -> str:
+    """The schema in its committed and printed form."""
+    return in_json(schema())

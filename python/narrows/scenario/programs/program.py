@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import field as key
+
+from narrows.documents.data import Part
 from narrows.scenario.programs.keys import End, Limits
 from narrows.scenario.programs.recipe import Recipe
 from narrows.scenario.programs.reports import Report
@@ -22,13 +25,12 @@ class SideOf:
     ready: dict[str, int | str | None] | None
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(Part, frozen=True):
     """A variant of a program."""
 
     name: str
     what: str
-    values: dict[str, str]
+    values: dict[str, str] = key(name="set")
     listener: tuple[str, ...] = ()
     connector: tuple[str, ...] = ()
 

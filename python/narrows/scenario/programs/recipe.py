@@ -10,6 +10,7 @@ from pathlib import Path
 
 from narrows.errors import DataError, reason
 from narrows.files import data_folder, read_bytes
+from narrows.keys.reader import Section
 from narrows.scenario.problems import Wrong
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of
@@ -50,11 +51,11 @@ class Recipe:
     then: tuple[str, ...] = ()
 
 
-def read_recipe(written: Mapping, base: Path, then: tuple[str, ...] = ()) -> Recipe:
-    """The recipe of a manifest in the folder `base`, whose key `then` was read; raises `Wrong`."""
+def read_recipe(written: Mapping, content: Section, base: Path) -> Recipe:
+    """The recipe of a manifest in the folder `base`, whose keys were read; raises `Wrong`."""
     kinds = [name for name in LOCKED if name in written.entries]
-    packages = _packages(written.entries[DEBIAN]) if DEBIAN in written.entries else ()
-    if len(kinds) > 1 or not (kinds or packages):
+    packages = tuple(content[DEBIAN])
+    if len(kinds) > 1 or not (kinds or DEBIAN in written.entries):
         raise Wrong(written.mark, f"must have one of the keys {any_of((*LOCKED, DEBIAN))}")
     if not kinds:
         if THEN in written.entries:
@@ -62,22 +63,27 @@ def read_recipe(written: Mapping, base: Path, then: tuple[str, ...] = ()) -> Rec
             raise Wrong(written.key_marks[THEN], text)
         return Recipe(DEBIAN, None, packages)
     (kind,) = kinds
-    value = written.entries[kind]
+    folder = base / (content[kind] or "")
+    for name in LOCKED[kind]:
+        if content[kind] is not None and not (folder / name).is_file():
+            raise Wrong(written.entries[kind].mark, f"there is no {name} in the folder {folder}")
+    return Recipe(kind, folder, packages, tuple(content[THEN]))
+
+
+def read_sources(value: Node) -> str:
+    """The folder of sources; raises `Wrong`."""
     if not isinstance(value, Scalar) or value.is_null or not value.text.strip():
         raise Wrong(value.mark, "must be a folder, relative to the manifest")
-    folder = base / value.text
-    for name in LOCKED[kind]:
-        if not (folder / name).is_file():
-            raise Wrong(value.mark, f"there is no {name} in the folder {folder}")
-    return Recipe(kind, folder, packages, then)
+    return value.text
 
 
-def _packages(value: Node) -> tuple[str, ...]:
+def read_packages(value: Node) -> list[str]:
+    """Names of Debian packages; raises `Wrong`."""
     items = value.items if isinstance(value, Sequence) else [value]
     names = [item.text if isinstance(item, Scalar) else "" for item in items]
     if not names or not all(map(_PACKAGE.match, names)):
         raise Wrong(value.mark, "must be names of packages, such as [iperf3]")
-    return tuple(names)
+    return names
 
 
 def builds_folder() -> Path:

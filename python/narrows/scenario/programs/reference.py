@@ -5,21 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.files import find_shipped_programs
-from narrows.scenario.keys import Key
-from narrows.scenario.programs.keys import (
-    BUILD,
-    END,
-    LIMITS,
-    MANIFEST,
-    PARAMETER,
-    PLACEHOLDERS,
-    REPORT,
-    SIDE,
-    VARIANT,
-)
+from narrows.keys.reference import cell, fill_template, keys_table
+from narrows.scenario.programs.keys import FORMAT, PLACEHOLDERS
 from narrows.scenario.programs.manifest import read
-from narrows.scenario.quantity import show
-from narrows.scenario.reference import cell, describe_values, fill_template
 from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
@@ -27,37 +15,14 @@ _TEMPLATE = Path(__file__).with_name("reference.md.in")
 
 def markdown() -> str:
     """The whole page."""
-    tables = {
-        "manifest": MANIFEST,
-        "side": SIDE,
-        "variant": VARIANT,
-        "parameter": PARAMETER,
-        "build": BUILD,
-        "report": REPORT,
+    columns = dict.fromkeys(("end", "limits"), ("default", "allowed", "meaning"))
+    parts = {
+        name: keys_table(keys.values(), *columns.get(name, ("default", "meaning", "example")))
+        for name, keys in FORMAT.sections.items()
     }
-    parts = {name: _texts(keys) for name, keys in tables.items()}
-    parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _list_manifests()}
     words = ((f"`{{{name}}}`", cell(doc)) for name, doc in PLACEHOLDERS.items())
-    parts["placeholders"] = markdown_table(("placeholder", "meaning"), words)
-    return fill_template(_TEMPLATE, parts)
-
-
-def _texts(keys: dict[str, Key]) -> str:
-    rows = (
-        (f"`{key.name}`", "required" if key.required else "", cell(key.doc), f"`{cell(key.example)}`")
-        for key in keys.values()
-    )
-    return markdown_table(("key", "", "meaning", "example"), rows)
-
-
-def _values(keys: dict[str, Key]) -> str:
-    rows = []
-    for key in keys.values():
-        assert key.param is not None
-        default = key.param.default
-        shown = "none" if default is None else f"`{show(key.param.kind, default)}`"
-        rows.append((f"`{key.name}`", shown, describe_values(key.param), cell(key.doc)))
-    return markdown_table(("key", "default", "allowed", "meaning"), rows)
+    placeholders = markdown_table(("placeholder", "meaning"), words)
+    return fill_template(_TEMPLATE, {**parts, "shipped": _list_manifests(), "placeholders": placeholders})
 
 
 def _list_manifests() -> str:
