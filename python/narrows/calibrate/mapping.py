@@ -132,7 +132,7 @@ def _of_lab(schemes: Node | None) -> dict[str, str | None]:
 
 
 def read_option(option: str, key: str, text: str | None) -> Any:
-    """The value of an option that stands for a key of a map; None if it is not given. Raises `DataError`."""
+    """The value of an option by the rules of a key of maps; None if it is not given. Raises `DataError`."""
     if not text:
         return None
     problems = Problems()
