@@ -271,7 +271,7 @@ fn illinois_is_aimd_a_third_while_the_queue_is_full() {
 
 #[test]
 fn compound_has_the_response_of_its_paper() {
-    for (every, seconds) in [(1_000, 100.0), (10_000, 150.0), (100_000, 200.0)] {
+    for (every, seconds) in [(1_000, 100.0), (10_000, 75.0), (100_000, 60.0)] {
         let window = World::new(&lossy("compound", every, seconds)).window(seconds / 2.0);
         let packets = every as f64;
         // Packets of a cycle: the growth from half to all of W, and a round trip of repair at half.

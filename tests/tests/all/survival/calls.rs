@@ -1,7 +1,7 @@
 //! Real-time schemes under adverse conditions.
 
 use super::kit::{
-    Check, Outcome, SECOND, Seeds, Subject, Trial, at_least, at_most, no_flood, try_all,
+    Check, Extent, Outcome, SECOND, Subject, Trial, at_least, at_most, no_flood, try_all,
 };
 use super::known::KNOWN;
 use super::{blackout, fast, lossy, path, reordering, slow};
@@ -152,5 +152,5 @@ fn every_real_time_scheme_survives_or_its_defect_is_known() {
     let subjects: Vec<Subject> = schemes
         .map(|scheme| Subject::scheme(scheme.name, false))
         .collect();
-    try_all(&subjects, CALLS, KNOWN, Seeds::All);
+    try_all(&subjects, CALLS, KNOWN, Extent::Full);
 }
