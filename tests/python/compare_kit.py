@@ -3,15 +3,15 @@ test chooses the numbers."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from click.testing import CliRunner, Result
 
+import forked_commands
 from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.measurement import list_metrics
@@ -149,20 +150,29 @@ def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
-    program = subprocess.Popen(
-        [sys.executable, "-m", "narrows", *map(str, command)], cwd=cwd,
-        stdout=theirs, stderr=theirs, stdin=theirs, env={**environment, "NO_COLOR": "1", "TERM": "xterm"},
-    )  # fmt: skip
-    os.close(theirs)
-    found = b""
+    environment |= {"NO_COLOR": "1", "TERM": "xterm"}
+    found: list[bytes] = []
+    # A terminal holds a page or two: the output is read while the command writes.
+    reader = threading.Thread(target=_read_all, args=(ours, found))
+    reader.start()
     try:
-        while part := os.read(ours, 65536):
-            found += part
-    except OSError:
-        pass
-    os.close(ours)
-    assert program.wait() == 0, found.decode()
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", found.decode()).replace("\r\n", "\n")
+        done = forked_commands.run_in(
+            environment, [str(word) for word in command], cwd or Path.cwd(), terminal=os.ttyname(theirs)
+        )
+    finally:
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    text = b"".join(found).decode()
+    assert done.returncode == 0, text
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r\n", "\n")
+
+
+def _read_all(terminal: int, parts: list[bytes]) -> None:
+    """Reads until no process has the other end open."""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            parts.append(part)
 
 
 def runs(

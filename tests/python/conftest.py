@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
+import forked_commands  # noqa: E402
 import shell_kit  # noqa: E402
 from browser import Browser  # noqa: E402
 from shell_kit import Shell  # noqa: E402
@@ -98,7 +99,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def _processor_seconds() -> float:
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    # The process that forks commands has not ended, and is not among the children yet.
+    return sum(one.ru_utime + one.ru_stime for one in used) + forked_commands.count_processor_seconds()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ their start-up cost. Each has a time limit."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import gc
 import importlib
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,14 +49,21 @@ def run_all(commands: Sequence[Sequence[str | Path]], cwd: Path) -> list[Ended]:
 
 
 def run_in(
-    environment: Mapping[str, str], words: Sequence[str], cwd: Path, *, program: str
-) -> tuple[int | None, str, str]:
-    """Runs `main` of a module of this folder in a folder, with these variables alone; returns its exit code,
-    its output and its errors."""
-    (answer,) = _ask({
-        "cwd": str(cwd), "commands": [list(words)], "environment": dict(environment), "program": program
-    })  # fmt: skip
-    return answer
+    environment: Mapping[str, str],
+    words: Sequence[str | Path],
+    cwd: Path,
+    *,
+    program: str = "narrows.cli",
+    terminal: str | None = None,
+    seconds: float = 240,
+) -> subprocess.CompletedProcess[str]:
+    """Runs `main` of a module in a folder, with these variables alone, and with the terminal of this name as
+    its input and outputs if there is one."""
+    asked = [str(word) for word in words]
+    request = {"cwd": str(cwd), "commands": [asked], "environment": dict(environment), "program": program}
+    ((code, output, errors),) = _ask(request | {"terminal": terminal, "seconds": seconds})
+    assert code is not None, f"{asked} has not ended after {seconds} s: {output} {errors}"
+    return subprocess.CompletedProcess(asked, code, output, errors)
 
 
 def _ask(request: dict[str, Any]) -> list[tuple[int | None, str, str]]:
@@ -65,6 +74,15 @@ def _ask(request: dict[str, Any]) -> list[tuple[int | None, str, str]]:
     answer = server.stdout.readline()
     assert answer, "the process that forks commands has ended"
     return [tuple(ended) for ended in json.loads(answer)]
+
+
+def count_processor_seconds() -> float:
+    """The processor seconds of the process that forks commands and of the commands, since it was started."""
+    if _server.cache_info().currsize == 0:
+        return 0.0
+    fields = Path(f"/proc/{_server().pid}/stat").read_text().rpartition(")")[2].split()
+    # utime, stime, cutime and cstime: proc(5).
+    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 @functools.cache
@@ -83,8 +101,7 @@ def _main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         os.chdir(request["cwd"])
-        program, environment = request.get("program", "narrows.cli"), request.get("environment")
-        ended = [_fork(program, environment, words) for words in request["commands"]]
+        ended = [_fork(request, words) for words in request["commands"]]
         print(json.dumps(ended), flush=True)
 
 
@@ -120,16 +137,16 @@ def import_everything() -> None:
     gc.freeze()
 
 
-def _fork(program: str, environment: dict[str, str] | None, words: list[str]) -> tuple[int | None, str, str]:
+def _fork(request: dict[str, Any], words: list[str]) -> tuple[int | None, str, str]:
     """Runs a command in a fork. Without an environment it has the server's, and one file for both outputs."""
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
         child = os.fork()
         if child == 0:
-            errors = complained if environment is not None else said
-            _run(program, environment, words, said.fileno(), errors.fileno())
+            errors = complained if "environment" in request else said
+            _run(request, words, said.fileno(), errors.fileno())
         began = time.monotonic()
         code = None
-        while time.monotonic() < began + LIMIT_S:
+        while time.monotonic() < began + request.get("seconds", LIMIT_S):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
@@ -146,17 +163,23 @@ def _content(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-def _run(
-    program: str, environment: dict[str, str] | None, words: list[str], output: int, errors: int
-) -> NoReturn:
-    main = importlib.import_module(program).main
+def _run(request: dict[str, Any], words: list[str], output: int, errors: int) -> NoReturn:
+    main = importlib.import_module(request.get("program", "narrows.cli")).main
     os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(output, 1)
-    os.dup2(errors, 2)
-    if environment is not None:
+    if terminal := request.get("terminal"):
+        streams = [os.open(terminal, os.O_RDWR)] * 3
+    else:
+        streams = [os.open(os.devnull, os.O_RDONLY), output, errors]
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    # As in a new process: the old ones know whether their files were terminals.
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - until the process ends
+        for number, mode in enumerate("rww")
+    )
+    if "environment" in request:
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update(request["environment"])
     code = 70
     try:
         sys.argv = ["narrows", *words]
@@ -164,9 +187,13 @@ def _run(
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for text in (sys.stdout, sys.stderr):
+            # The program may have detached it from its output.
+            with contextlib.suppress(ValueError):
+                text.flush()
         os._exit(code)
 
 

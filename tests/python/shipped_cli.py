@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from narrows.cli import main
+from narrows import cli
 from narrows.models import store
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """The program; changes a module for the rest of the process."""
     store.find_shipped_folder = lambda: Path(os.environ["TEST_SHIPPED"])
+    cli.main()
+
+
+if __name__ == "__main__":
     main()

@@ -71,11 +71,9 @@ class Lab:
 
     def call(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
         environment = self.environment(agent) | self.variables
-        code, stdout, stderr = forked_commands.run_in(
-            environment, arguments, self.path, program="patched_cli"
-        )
-        assert code is not None and "Traceback" not in stderr, stderr
-        return code, stdout, stderr
+        done = forked_commands.run_in(environment, arguments, self.path, program="patched_cli")
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
 
     def run(self, *arguments: str, **agent: Any) -> tuple[int, str, str]:
         return self.call("run", "test.yaml", "--no-report", "-o", "out", *arguments, **agent)

@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+import campaign_kit
 import processes
 from lab_kit import family
 from narrows.campaign.json_files import read_json
@@ -79,10 +80,10 @@ def narrows(*words: str) -> list[str]:
 def make_campaigns(place: Path, number: int) -> None:
     for run in range(1, number + 1):
         (place / "short.yaml").write_text(RUN.replace("runs: 12", f"runs: {run}"))
-        made = processes.run(
-            narrows("run", "short.yaml", "--no-report", "-o", f"results/c{run}"), cwd=place, seconds=300
+        made = campaign_kit.narrows(
+            "run", place / "short.yaml", "--no-report", "-o", place / f"results/c{run}"
         )
-        assert made.returncode == 0, made.stderr
+        assert made.exit_code == 0, made.output
 
 
 def prepare_run(place: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
+import forked_commands
 import model_kit
-import processes
 from narrows.campaign.plan import make_plan
 from narrows.documents.agent import MachineFacts
 from narrows.documents.components import Values
@@ -53,8 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def narrows(*arguments: str, cwd: Path) -> Any:
-    words = [sys.executable, str(Path(__file__).with_name("shipped_cli.py")), *arguments]
-    done = processes.run(words, cwd=cwd, env=dict(os.environ))
+    done = forked_commands.run_in(os.environ, arguments, cwd, program="shipped_cli")
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

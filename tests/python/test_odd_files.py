@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import processes
+import forked_commands
 from narrows.errors import NarrowsError, as_refusal
 from narrows.files import read_whole, resolve_path
 
-PROGRAM = str(Path(sys.executable).parent / "narrows")
 LONG = "x" * 300
 SCENARIO = """schema: narrows/scenario/1
 question: Is it refused?
@@ -35,7 +33,7 @@ def pipe(tmp_path: Path) -> Path:
 
 def narrows(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     # Killed if it blocks forever.
-    return processes.run([PROGRAM, *map(str, arguments)], env=os.environ | {"NO_COLOR": "1"})
+    return forked_commands.run_in(os.environ | {"NO_COLOR": "1"}, arguments, Path.cwd())
 
 
 def refusal(*arguments: str | Path) -> str:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import string
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import forked_commands
 import lab_kit
 import model_kit
-import processes
 from narrows.campaign.plan import make_plan
 from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError, ScenarioError, UnavailableError
@@ -27,8 +26,6 @@ from narrows.models import store
 from narrows.scenario import load
 from narrows.scenario.shipped import list_scenarios
 from test_models import SCENARIO, scenario
-
-CLI = Path(__file__).with_name("shipped_cli.py")
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +42,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def narrows(*arguments: str | Path, cwd: Path) -> Any:
-    words = [sys.executable, str(CLI), *map(str, arguments)]
-    done = processes.run(words, cwd=cwd, env={**os.environ, "COLUMNS": "200"})
+    variables = {**os.environ, "COLUMNS": "200"}
+    done = forked_commands.run_in(variables, arguments, cwd, program="shipped_cli")
     assert "Traceback" not in done.stderr, done.stderr
     return done
 

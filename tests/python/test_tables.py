@@ -4,11 +4,13 @@ numbers."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+import forked_commands
 from compare_kit import Values, campaign, on_terminal
 
 LONG = "pcc-allegro latency_coefficient=900 and more of the kind=0.125, then two of linux:cubic"
@@ -124,12 +126,7 @@ def test_check_and_run_fit_too(tmp_path: Path) -> None:
     document["verdict"] = "degraded"
     document["reasons"] = [{"code": "cpu", "severity": "degraded", "text": "The machine was busy."}]
     file.write_text(json.dumps(document))
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "narrows", "check", "out-0"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = forked_commands.run_in(os.environ, ["check", "out-0"], tmp_path)
     assert done.returncode == 1
     # A failed check is named with its cell; passed ones are only counted.
     assert "reno-r1" in done.stdout and "digest" in done.stdout
@@ -144,12 +141,7 @@ def test_check_and_run_fit_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["show", "check", "ls"])
 def test_a_scenario_is_not_a_campaign(tmp_path: Path, command: str) -> None:
-    import subprocess
-    import sys
-
     (tmp_path / "mine.yaml").write_text("name: mine\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "narrows", command, "mine.yaml"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = forked_commands.run_in(os.environ, [command, "mine.yaml"], tmp_path)
     assert done.returncode == 3
     assert "mine.yaml: is a file" in done.stderr and "narrows run mine.yaml --dry-run" in done.stderr
