@@ -101,7 +101,7 @@ check: build $(STAMPS)/tools ## formatting, lints, lengths, types, generated fil
 # What cargo does keeps one processor waiting where it links, and is waited for by nothing beside it.
 check-rust:
 	cargo fmt --all --check
-	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
+	for crate in examples/own-*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
 	for crate in programs/*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
 	@! command -v gofmt >/dev/null || test -z "$$(gofmt -l programs | tee /dev/stderr)"
 	$(BIN)/python .ci/licences
@@ -176,6 +176,7 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
 	@rm -rf python/narrows/_programs && cp -R programs python/narrows/_programs
 	@rm -rf python/narrows/_labs && cp -R labs python/narrows/_labs
+	@$(BIN)/python -c 'from narrows.extend.sources import ship; ship()'
 	@rm -rf build/wheels && mkdir -p build/wheels/symbols
 	@! command -v objcopy >/dev/null || for program in narrows-agent narrows-bpf; do \
 	    built=$$CARGO_TARGET_DIR/release/$$program symbols=build/wheels/symbols/$$program.debug; \
@@ -184,6 +185,7 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 	done
 	$(BIN)/maturin build --release --strip --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios python/narrows/_programs python/narrows/_labs
+	@rm -rf python/narrows/_examples python/narrows/_sources.tar.xz
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
 dist: wheel ## make what a release publishes into build/dist: wheels for Linux and macOS, sources, SBOM, sums; half an hour

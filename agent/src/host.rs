@@ -61,6 +61,13 @@ fn parse_least(text: &str) -> Result<(String, u64), String> {
     Ok((name.to_owned(), value))
 }
 
+/// The versions of this program and of its command line.
+pub(crate) fn versions(protocol: u32) -> Value {
+    let mut versions = json!(narrows_cell::versions());
+    versions["protocol"] = protocol.into();
+    versions
+}
+
 /// Facts about this host. For the complete facts the process leaves its network namespace, like `doctor`.
 pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value, Failure> {
     let shift_ns = path_probe::clock_shift()?;
@@ -70,7 +77,7 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
     clock["shift_ns"] = json!(shift_ns);
     let mut document = json!({
         "format": FORMAT,
-        "versions": {"narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": protocol},
+        "versions": versions(protocol),
         "name": host_info::host_name(),
         "system": host_info::system(),
         "virtual": host_info::is_virtual(),

@@ -107,9 +107,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Registry => print(&narrows_cell::registry()),
-        Command::Version => print(&serde_json::json!({
-            "narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": PROTOCOL,
-        })),
+        Command::Version => print(&host::versions(PROTOCOL)),
         Command::Bpf(arguments) => print(&bpf::examine(&arguments)),
         Command::Doctor => print(&doctor::examine()),
         Command::Host(arguments) => {

@@ -9,13 +9,16 @@ reported. On the command line: `narrows run first-look`. In Python:
     campaign.results                             # a row per run and flow, as an Arrow table
     campaign.packets("cubic-r1", flow=1)         # every packet of a run
 
-Importing the package loads nothing else; each name below is loaded when it is first used.
+Importing the package loads nothing else, but decides whether extensions are used (narrows.extended); each
+name below is loaded when it is first used.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from narrows import extended
 
 if TYPE_CHECKING:
     from narrows.api.campaign import Campaign, campaigns, load
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from narrows.report import plot
 
 __version__ = "0.1.0"
+
+extended.activate(__path__)
 
 __all__ = [
     "Campaign", "Comparison", "NarrowsError", "Run", "__version__", "campaigns", "compare", "load", "metric",

@@ -251,6 +251,11 @@ def find_shipped_labs() -> Path | None:
     return _find_shipped("labs")
 
 
+def find_shipped_examples() -> Path | None:
+    """The folder with the crates that extensions start from."""
+    return _find_shipped("examples")
+
+
 @dataclass(frozen=True)
 class Found:
     """A manifest or a laboratory in a folder of the user or a shipped one; it may be invalid."""

@@ -54,10 +54,10 @@ impl<P: Packet> Default for Fifo<P> {
 }
 
 /// Reason of drops by a queue without room.
-pub(crate) const QUEUE_FULL: DropReason = DropReason("queue_full");
+pub const QUEUE_FULL: DropReason = DropReason("queue_full");
 
 /// The limits of disciplines whose specification leaves the buffer to the operator.
-pub(crate) const OPTIONAL_LIMIT: [ParamSpec; 2] = [
+pub const OPTIONAL_LIMIT: [ParamSpec; 2] = [
     ParamSpec::new(
         "bytes",
         Kind::Bytes,
@@ -74,14 +74,17 @@ pub(crate) const OPTIONAL_LIMIT: [ParamSpec; 2] = [
 
 /// Maximum numbers of waiting bytes and packets; the packet in service does not count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueLimit {
+pub struct QueueLimit {
     bytes: u64,
     packets: u32,
 }
 
 impl QueueLimit {
     /// From the parameters `bytes` and `packets`, at least one of which is required.
-    pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
+    ///
+    /// # Errors
+    /// Neither is given.
+    pub fn new(params: &Params) -> Result<Self, ParamError> {
         let (bytes, packets) = (params.integer("bytes"), params.integer("packets"));
         if bytes.is_none() && packets.is_none() {
             return Err(ParamError::Conflict(
@@ -93,26 +96,26 @@ impl QueueLimit {
     }
 
     /// From the parameters `bytes` and `packets`; absent ones do not limit.
-    pub(crate) fn optional(params: &Params) -> Self {
+    pub fn optional(params: &Params) -> Self {
         let maximum = |name| params.integer(name).unwrap_or(u64::MAX);
         QueueLimit::from_counts(maximum("bytes"), maximum("packets"))
     }
 
     /// A limit of these numbers of bytes and packets.
-    pub(crate) fn from_counts(bytes: u64, packets: u64) -> Self {
+    pub fn from_counts(bytes: u64, packets: u64) -> Self {
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
         QueueLimit { bytes, packets }
     }
 
     /// True if `backlog` is within the limit.
     #[inline]
-    pub(crate) fn holds(&self, backlog: Backlog) -> bool {
+    pub fn holds(&self, backlog: Backlog) -> bool {
         backlog.bytes <= self.bytes && backlog.packets <= self.packets
     }
 
     /// True if a packet of `size` bytes finds room behind `backlog`.
     #[inline]
-    pub(crate) fn admits(&self, backlog: Backlog, size: u32) -> bool {
+    pub fn admits(&self, backlog: Backlog, size: u32) -> bool {
         backlog.bytes + u64::from(size) <= self.bytes && backlog.packets < self.packets
     }
 }

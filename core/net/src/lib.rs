@@ -49,11 +49,12 @@ pub use change::Change;
 pub use declared_effects::{
     DataLimit, DelayEffect, LinkEffects, MIN_LOSS, PacketOrder, QueueDrops, QueueEffects,
 };
-pub use fifo::Fifo;
+pub use fifo::{Fifo, OPTIONAL_LIMIT, QUEUE_FULL, QueueLimit};
 pub use network::{ElementView, Network, PendingChanges, Plan};
 pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
 use path::LinkPath;
 pub use path::{ElementCounters, ElementState};
+pub use per_packet::{PacketDecision, PacketRule, PerPacket};
 pub use registry::{BuildError, ElementSetup};
 pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
 

@@ -61,7 +61,7 @@ impl<P: Packet> DelayLine<P> {
 
 /// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketDecision {
+pub enum PacketDecision {
     /// It leaves at this time, which is not before its arrival.
     Forward(Time),
     /// It is dropped.
@@ -72,7 +72,7 @@ pub(crate) enum PacketDecision {
 pub(crate) const DELAY_LINE_FULL: DropReason = DropReason("line_full");
 
 /// Decides about each packet when it arrives.
-pub(crate) trait PacketRule<P: Packet>: Send {
+pub trait PacketRule<P: Packet>: Send {
     /// Decides about `packet`, which arrives at `now`; may change the packet and report copies.
     fn decide(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> PacketDecision;
     /// True if a packet may leave before one that arrived earlier.
@@ -92,18 +92,22 @@ pub(crate) trait PacketRule<P: Packet>: Send {
         u32::MAX
     }
     /// All parameters have these values from `now`; earlier decisions stay.
+    ///
+    /// # Errors
+    /// Values that contradict each other; nothing has changed then.
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
 }
 
-/// The element of a law.
+/// The element of a rule.
 #[derive(Clone, Debug)]
-pub(crate) struct PerPacket<P, L> {
+pub struct PerPacket<P, L> {
     rule: L,
     delay_line: DelayLine<P>,
 }
 
 impl<P: Packet, L: PacketRule<P>> PerPacket<P, L> {
-    pub(crate) fn new(law: L) -> Self {
+    /// The element that follows this rule.
+    pub fn new(law: L) -> Self {
         PerPacket {
             rule: law,
             delay_line: DelayLine::new(),

@@ -1,12 +1,13 @@
 //! The conformance kit: the contract of every queue and every element.
 //!
-//! The registries run it over all their entries with several sets of parameters ([`examples`]); an
-//! external implementation runs it with one call ([`check_queue`], [`check_element`]). Every trial
-//! takes its decisions from [`Dice`], which are random or the bytes of a fuzzer.
+//! The registries run it over all their entries with several sets of parameters ([`examples`]); a crate elsewhere
+//! runs it over its entry with one call ([`check_queue_entry`], [`check_link_entry`], [`check_rate_entry`]). Every
+//! trial takes its decisions from [`Dice`], which are random or the bytes of a fuzzer.
 
 mod cases;
 mod conformance;
 mod dice;
+mod entries;
 mod examples;
 pub mod fuzz;
 pub mod play;
@@ -15,6 +16,10 @@ use crate::{Ecn, Packet};
 pub use cases::{CHANGE_NS, Case, cases};
 pub use conformance::{Trial, check_changing_queue, check_element, check_queue};
 pub use dice::Dice;
+pub use entries::{
+    check_link_entry, check_link_sets, check_queue_entry, check_queue_sets, check_rate_entry,
+    check_rate_sets,
+};
 pub use examples::{example_files, examples, strands};
 
 /// A packet for tests.

@@ -1,9 +1,9 @@
 //! Runs all trials on every entry of every registry.
 
-use narrows_net::testing::fuzz::{self, bottleneck_trial, link_trial, setup};
+use narrows_net::testing::fuzz::{self, bottleneck_trial, setup};
 use narrows_net::testing::play::{network, play, script};
 use narrows_net::testing::{
-    Dice, TestPacket, cases, check_changing_queue, check_queue, examples, strands,
+    Dice, TestPacket, cases, check_link_sets, check_queue_sets, check_rate_sets, examples,
 };
 use narrows_net::{links, queues, rates};
 use narrows_units::Time;
@@ -13,50 +13,20 @@ use serde_json::{Value, json};
 #[test]
 fn every_registered_queue_conforms() {
     for entry in queues::ALL {
-        let sets = examples(entry);
-        let params = |set| queues::params(entry.name, set).unwrap();
-        let changes: Vec<_> = sets.iter().map(params).collect();
-        for (seed, set) in sets.iter().enumerate() {
-            let build = || queues::build(entry.name, set, &setup()).unwrap();
-            check_queue(build(), seed as u64, 3_000);
-            check_changing_queue(build(), &changes, &mut Dice::random(seed as u64, 3_000));
-        }
+        check_queue_sets(entry, |set| {
+            queues::build(entry.name, set, &setup()).unwrap()
+        });
     }
 }
 
+/// Also with every parameter changed while packets are inside.
 #[test]
 fn every_registered_element_conforms() {
     for entry in links::ALL {
-        let sets = examples(entry);
-        for (seed, set) in (0..).zip(&sets) {
-            for seed in [seed, seed + 100] {
-                let (copies, reasons) = link_trial(entry, std::slice::from_ref(set))
-                    .run(&mut Dice::random(seed, 2_000));
-                let effects = links::effects(entry.name).unwrap();
-                assert_eq!(copies > 0, effects.copies, "{}", entry.name);
-                let declared = |reason: &&str| {
-                    effects.drops.iter().any(|known| known.0 == *reason)
-                        || (*reason == "line_full" && set.contains_key("limit"))
-                };
-                let undeclared: Vec<_> = reasons.iter().filter(|one| !declared(one)).collect();
-                assert!(undeclared.is_empty(), "{}: {undeclared:?}", entry.name);
-            }
-        }
-    }
-}
-
-#[test]
-fn every_parameter_of_an_element_may_change_while_packets_are_inside() {
-    for entry in links::ALL {
-        // All sets one after another, and back to the first.
-        let mut sets = examples(entry);
-        sets.push(sets[0].clone());
-        link_trial(entry, &sets).run(&mut Dice::random(1, 2_000));
-        // Each in turn, so that order is required unless a set in the trial gives it up.
-        for set in &sets[1..] {
-            let pair = [sets[0].clone(), set.clone(), sets[0].clone()];
-            link_trial(entry, &pair).run(&mut Dice::random(2, 500));
-        }
+        let effects = links::effects(entry.name).unwrap();
+        check_link_sets(entry, effects, |set| {
+            links::build(entry.name, set, &setup()).unwrap()
+        });
     }
 }
 
@@ -75,45 +45,12 @@ fn every_bottleneck_conforms() {
     }
 }
 
-/// Utilization divides by the capacity that servers report.
 #[test]
 fn capacity_is_what_a_busy_server_carries() {
     for entry in rates::ALL {
-        for set in examples(entry).iter().filter(|set| !strands(set)) {
-            let mut server = rates::build(entry.name, set, &setup()).unwrap();
-            let (mut at, mut carried) = (Time::ZERO, 0);
-            let mut times = Vec::new();
-            for _ in 0..3_000 {
-                if server.is_slotted() {
-                    at = server.next_slot(at);
-                }
-                at = server.serve(at, 1_500);
-                carried += 1_500;
-                while server.has_room()
-                    && let Some(end) = server.join(1_500)
-                {
-                    at = end;
-                    carried += 1_500;
-                }
-                times.push(at);
-            }
-            let capacity = |from, to| server.capacity(from, to).get();
-            let whole = capacity(Time::ZERO, at);
-            // One opportunity more or less at the end, of the largest size in the examples; all
-            // opportunities at one instant in the largest trace have fewer bytes than that.
-            assert!(
-                whole.abs_diff(carried) <= 20_000,
-                "{} {set:?}: {whole} {carried}",
-                entry.name
-            );
-            // Before any service, it predicts the same.
-            let fresh = rates::build(entry.name, set, &setup()).unwrap();
-            assert_eq!(fresh.capacity(Time::ZERO, at).get(), whole);
-            // Parts add up, except for the byte that each loses by rounding.
-            let middle = times[1_234];
-            let parts = capacity(Time::ZERO, middle) + capacity(middle, at);
-            assert!(whole - parts <= 1, "{} {set:?}", entry.name);
-        }
+        check_rate_sets(entry, |set| {
+            rates::build(entry.name, set, &setup()).unwrap()
+        });
     }
 }
 

@@ -41,7 +41,7 @@ pub use histogram::{Histogram, HistogramBucket};
 pub use log::{BinLog, Chunk, Entered, Log, PacketLog};
 pub use read::Record;
 pub use run::{
-    BpfFingerprint, Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host,
+    BpfFingerprint, Check, Clock, Cpu, ElementCounters, Extension, Fingerprint, FlowSummary, Host,
     HostSettings, Lateness, Offered, Process, Reason, ReceiverCounters, Ring, RunDocument,
     SenderCounters, Severity, Verdict, Versions,
 };

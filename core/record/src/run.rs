@@ -156,6 +156,20 @@ pub struct Versions {
     pub narrows: String,
     /// Hash of the source, if known.
     pub git: Option<String>,
+    /// Crates of users that were built in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
+}
+
+/// A crate of a user that was built in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extension {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its sources.
+    pub sha256: String,
 }
 
 /// The machine of a run.
@@ -372,6 +386,7 @@ mod tests {
             Versions {
                 narrows: "0.1.0".into(),
                 git: None,
+                extensions: Vec::new(),
             },
         )
     }

@@ -17,6 +17,7 @@ pub mod kinds;
 mod offered;
 mod sink;
 mod sizes;
+pub mod testing;
 
 pub use datagram::{DATAGRAM_HEADER, DatagramSource, IP_UDP};
 pub use header::TransferHeader;
@@ -49,7 +50,7 @@ impl Class {
 }
 
 /// An application, or the reason why its parameters are invalid.
-pub(crate) type Built = Result<Box<dyn Application>, ParamError>;
+pub type Built = Result<Box<dyn Application>, ParamError>;
 
 /// One kind of traffic: an entry of the registry.
 #[derive(Clone, Copy)]
@@ -62,7 +63,8 @@ pub struct Traffic {
     pub parallel: bool,
     /// True if its transfers are over when every byte has arrived, so that losses must be repaired.
     pub whole: bool,
-    build: fn(&Params, &TrafficSetup) -> Built,
+    /// The constructor, from parameters that were checked individually.
+    pub build: fn(&Params, &TrafficSetup) -> Built,
 }
 
 impl std::fmt::Debug for Traffic {

@@ -63,5 +63,16 @@ pub fn versions() -> narrows_record::Versions {
     narrows_record::Versions {
         narrows: VERSION.to_owned(),
         git: GIT.map(str::to_owned),
+        extensions: extensions(),
     }
+}
+
+/// The crates of users that were built in, by `narrows extend`.
+///
+/// # Panics
+/// When the environment of the compiler described them wrongly.
+pub fn extensions() -> Vec<narrows_record::Extension> {
+    option_env!("NARROWS_EXTENSIONS_BUILT").map_or_else(Vec::new, |text| {
+        serde_json::from_str(text).expect("written by narrows extend")
+    })
 }

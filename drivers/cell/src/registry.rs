@@ -70,7 +70,7 @@ fn profile(profile: &Profile, specs: &[ParamSpec]) -> Value {
 }
 
 /// Schemes, BPF programs, queues, link elements, rate servers, the transport, kinds of traffic and settings of hosts,
-/// with their parameters. Scenario validation, the schema, the command line and the reference are derived from it.
+/// with their parameters, and the crates of users that some of them come from. Scenario validation, the schema, the command line and the reference are derived from it.
 pub fn registry() -> Value {
     let entries = |all: &[Entry]| all.iter().map(Entry::to_json).collect::<Vec<_>>();
     json!({
@@ -87,5 +87,6 @@ pub fn registry() -> Value {
         "transport": params(narrows_transport::PARAMS),
         "traffic": kinds::ALL.iter().map(Traffic::to_json).collect::<Vec<_>>(),
         "host_settings": host_settings_json(),
+        "extensions": crate::extensions(),
     })
 }

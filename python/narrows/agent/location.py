@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from narrows import extended
 from narrows.agent.process import end, exit_code, kill
 from narrows.errors import UnavailableError, reason
 
@@ -56,7 +57,9 @@ class Connection(Protocol):
 
 
 def find_agent() -> Path:
-    """The agent's binary: $NARROWS_AGENT, the one in the package, the one on the PATH."""
+    """The agent's binary: $NARROWS_AGENT, the one with the user's extensions, the one in the package, the one
+    on the PATH.
+    """
     named = os.environ.get("NARROWS_AGENT")
     if named:
         if not os.access(named, os.X_OK):
@@ -64,6 +67,10 @@ def find_agent() -> Path:
                 f"$NARROWS_AGENT names {named}, which is not a program; correct or unset it"
             )
         return Path(named)
+    if extended.problem:
+        raise UnavailableError(extended.problem)
+    if extended.folder:
+        return Path(extended.folder) / _PACKAGED.name
     if os.access(_PACKAGED, os.X_OK):
         return _PACKAGED
     text = shutil.which("narrows-agent")

@@ -170,8 +170,10 @@ class Simulator:
 
     def _key(self, text: str) -> str:
         from narrows import _native
+        from narrows.scenario.registry import version_of_extensions
 
-        return hashlib.sha256(f"{_native.version()}\n{text}".encode()).hexdigest()[:24]
+        version = f"{_native.version()} {version_of_extensions()}".strip()
+        return hashlib.sha256(f"{version}\n{text}".encode()).hexdigest()[:24]
 
     def _simulate(self, missing: Sequence[tuple[Wanted, str, str]]) -> None:
         from narrows import _native

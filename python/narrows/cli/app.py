@@ -234,6 +234,7 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
         "exporting": ("export",),
         "trace": ("trace",),
         "models": ("models",),
+        "extend": ("extend",),
     },
     "System": {
         "doctor": ("doctor",),

@@ -81,12 +81,14 @@ def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, Ce
 
 
 def _notes(campaign: CampaignFolder) -> list[str]:
-    """The models that lists came to, and the rows whose models Narrows trained."""
+    """The models that lists came to, the rows whose models Narrows trained, and the extensions."""
     from msgspec import UNSET
 
     choices = campaign.header.choices
     own = campaign.resolved.own_models_in_words
-    return [*([] if choices is UNSET else choices), *([own] if own else [])]
+    versions = campaign.header.versions
+    extensions = versions.extensions_in_words if versions else ""
+    return [*([] if choices is UNSET else choices), *(text for text in (own, extensions) if text)]
 
 
 def _verify(pair: tuple[Path, CellEntry | None]) -> CheckedCell:

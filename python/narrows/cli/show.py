@@ -143,7 +143,9 @@ def show(
         asked.setdefault(f"{folder.header.name}: {scenario.question}", []).append(folder.header.where)
     for line, places in asked.items():
         print_text(console, f"{line} ({', '.join(dict.fromkeys(places))})", indent="")
-    for words in dict.fromkeys(part_in_words(scenario.measure) for scenario in scenarios):
+    about = [part_in_words(scenario.measure) for scenario in scenarios]
+    about += [folder.header.versions.extensions_in_words for folder in opened if folder.header.versions]
+    for words in dict.fromkeys(about):
         if words:
             console.print(words, soft_wrap=True)
     console.print()

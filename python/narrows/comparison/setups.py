@@ -20,6 +20,7 @@ from narrows.documents.agent import MachineFacts
 from narrows.documents.campaign import Versions
 from narrows.documents.comparison import Difference
 from narrows.documents.data import to_data
+from narrows.documents.extensions import labels
 from narrows.documents.resolved import Change, Flow, Measure, Network, Resolved
 from narrows.errors import DataError
 from narrows.scenario import registry as registries
@@ -128,7 +129,9 @@ def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
 def _version(side: Side) -> str:
     versions = side.header.versions or Versions()
     git = versions.agent and versions.agent.git
-    return f"{versions.narrows or 'unknown'}{f' ({git})' if git else ''}"
+    extensions = labels(versions.agent.extensions) if versions.agent else ""
+    own = f" with {extensions}" if extensions else ""
+    return f"{versions.narrows or 'unknown'}{f' ({git})' if git else ''}{own}"
 
 
 def _machine(side: Side) -> str:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from narrows.addresses import is_address, is_socket_address, split_address
 from narrows.documents.data import Count, Integer, Number, Part, Value
+from narrows.documents.extensions import Extension
 
 Text = Annotated[str, Meta(max_length=4096, pattern=r"^[^\r\n]*\Z")]
 
@@ -21,6 +22,8 @@ class Version(Part, frozen=True, kw_only=True):
     narrows: Text
     git: Text | UnsetType | None = UNSET
     protocol: Count
+    #: Crates of users that were built in.
+    extensions: list[Extension] = field(default_factory=list)
 
 
 # -- machines ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 
 from narrows.documents.agent import MachineFacts
 from narrows.documents.data import Count, Integer, Part, from_data
+from narrows.documents.extensions import Extension, labels
 from narrows.documents.results import Skipped
 
 FORMAT = "narrows/campaign/1"
@@ -153,6 +154,8 @@ class AgentVersion(Part, frozen=True, kw_only=True):
     narrows: str | UnsetType | None = UNSET
     git: str | UnsetType | None = UNSET
     protocol: Count | UnsetType | None = UNSET
+    #: Crates of users that were built in.
+    extensions: list[Extension] = field(default_factory=list)
 
 
 class Versions(Part, frozen=True, kw_only=True):
@@ -161,6 +164,12 @@ class Versions(Part, frozen=True, kw_only=True):
     narrows: str | None = None
     agent: AgentVersion | None = None
     python: str | None = None
+
+    @property
+    def extensions_in_words(self) -> str:
+        """The user's crates that were built into the agent, in a sentence; empty if there are none."""
+        extensions = self.agent.extensions if self.agent else []
+        return f"Built in: {labels(extensions)}." if extensions else ""
 
 
 class SessionHosts(Part, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType, field, structs
 from narrows.documents.agent import OscillatorOffset
 from narrows.documents.campaign import INVALID, CellError, Reason
 from narrows.documents.data import Count, Integer, Number, Part, Value
+from narrows.documents.extensions import Extension, labels
 from narrows.documents.results import Measured, MeasuredFlow
 
 FORMAT = "narrows/run/1"
@@ -55,7 +56,7 @@ class CheckedCampaign(Part, frozen=True, kw_only=True):
 
     campaign: str
     checks: list[Check]
-    #: Sentences about the models that ran.
+    #: Sentences about the models and extensions that ran.
     notes: list[str] = field(default_factory=list)
 
 
@@ -73,11 +74,13 @@ class Versions(Part, frozen=True, kw_only=True):
 
     narrows: str | None = None
     git: str | None = None
+    #: Crates of users that were built in.
+    extensions: list[Extension] = field(default_factory=list)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """The known versions by their names."""
-        pairs = (("narrows", self.narrows), ("git", self.git))
+        pairs = (("narrows", self.narrows), ("git", self.git), ("extensions", labels(self.extensions)))
         return [(name, version) for name, version in pairs if version]
 
 

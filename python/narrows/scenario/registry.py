@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
+from narrows import extended
 from narrows.documents.data import from_data
+from narrows.documents.extensions import Extension
 from narrows.errors import UnavailableError, as_refusal
 from narrows.scenario.quantity import show
 
@@ -151,6 +153,8 @@ class Registry:
     #: The core's objection to an element as a whole (parameters may be valid one by one and invalid
     #: together), given the contents of the files that it names; None if it has none.
     refusal: Callable[[Element, dict[str, bytes]], str | None]
+    #: Crates of the user that some entries come from.
+    extensions: tuple[Extension, ...] = ()
     #: Our programs for the kernel, by their names in scenarios (`bpf:NAME`).
     bpf: dict[str, Entry] = defaults(default_factory=dict)
     #: The core's objection to a scheme with these parameters, given the contents of the files that they name;
@@ -177,6 +181,7 @@ class _Families(Struct, frozen=True):
     traffic: tuple[Entry, ...] = ()
     host_settings: tuple[HostSetting, ...] = ()
     bpf: tuple[Entry, ...] = ()
+    extensions: tuple[Extension, ...] = ()
 
 
 def parse(text: str) -> Registry:
@@ -196,6 +201,7 @@ def parse(text: str) -> Registry:
         traffic=by_name(core.traffic),
         host_settings=tuple(map(_with_effect, core.host_settings)),
         refusal=lambda _element, _files: None,
+        extensions=core.extensions,
         # Under their names in scenarios.
         bpf=by_name(structs.replace(item, name="bpf:" + item.name.removeprefix("bpf:")) for item in core.bpf),
     )
@@ -208,7 +214,9 @@ def _without_nulls(item: dict[str, object]) -> dict[str, object]:
 
 @lru_cache(maxsize=1)
 def load() -> Registry:
-    """The registry of the core that this package was built with."""
+    """The registry of the core that this package was built with, or of the extensions in use."""
+    if extended.problem:
+        raise UnavailableError(extended.problem)
     try:
         from narrows import _native
     except ImportError as error:
@@ -227,6 +235,13 @@ def load() -> Registry:
         object_name=_native.bpf_object_name,
         bounds=lambda cell: from_data(json.loads(_native.bounds(cell)), Bounds),
     )
+
+
+def version_of_extensions() -> str:
+    """The user's crates that were built in, as part of the version of simulated results; "" if there are
+    none.
+    """
+    return " ".join(f"{item.name}@{item.sha256[:12]}" for item in load().extensions)
 
 
 @lru_cache(maxsize=1)

@@ -131,7 +131,7 @@ def this_version() -> str:
     from narrows import _native
 
     git = json.loads(_native.registry()).get("git") or ""
-    return f"{_native.version()} {git}".strip()
+    return " ".join(f"{_native.version()} {git} {_registry.version_of_extensions()}".split())
 
 
 def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:

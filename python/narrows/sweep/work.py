@@ -23,10 +23,18 @@ def simulate(
     version, whose numbers might differ.
     """
     from narrows import _native
+    from narrows.scenario.registry import version_of_extensions
 
     if _native.version() != version.partition(" ")[0]:
         raise RuntimeError(
             f"the worker has narrows {_native.version()} and the sweep {version}; install that one there"
+        )
+    needed = " ".join(word for word in version.split() if "@" in word)
+    if (own := version_of_extensions()) != needed:
+        raise RuntimeError(
+            f"the worker has the extensions {own or 'none'} and the sweep {needed or 'none'};"
+            f" narrows extend add"
+            " adds those of the sweep there"
         )
     words: list[str | None] = [None] * len(texts)
 

@@ -1,6 +1,7 @@
 //! Entry points for fuzzers: each function runs a trial on arbitrary bytes and panics if a contract
 //! is violated. Ordinary tests call them with random bytes.
 
+use super::entries::trial;
 use super::{Dice, Trial, check_changing_queue, example_files, examples, strands};
 use crate::{
     BOTTLENECK_PARAMS, Bottleneck, Change, ElementSetup, Entry, PacketOrder, links, queues, rates,
@@ -21,21 +22,9 @@ pub fn setup() -> ElementSetup {
 /// A trial of the link element `entry` with the first of `sets`, then changed to the others. The
 /// trial requires the order that the element guarantees with all of them.
 pub fn link_trial(entry: &Entry, sets: &[Map<String, serde_json::Value>]) -> Trial {
-    let change = |set| Change::Params(links::params(entry.name, set).expect("an example is valid"));
-    let asked = sets
-        .iter()
-        .any(|set| set.get("reorder") == Some(&serde_json::Value::Bool(true)));
     let effects = links::effects(entry.name).expect("a registered element");
-    Trial {
-        element: links::build(entry.name, &sets[0], &setup()).expect("an example can be built"),
-        changes: sets[1..].iter().map(change).collect(),
-        order: if asked {
-            PacketOrder::Free
-        } else {
-            effects.order
-        },
-        strands: false,
-    }
+    let build = |set: &_| links::build(entry.name, set, &setup()).expect("an example can be built");
+    trial(entry, effects, &build, sets)
 }
 
 /// A trial of a bottleneck with the first of `queue_sets` and of `rate_sets`, then changed to the

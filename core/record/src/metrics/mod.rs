@@ -151,13 +151,13 @@ pub enum Scope {
 
 impl Metric {
     /// A time of single flows and of all together; less is better.
-    const TIME: Metric = Metric::measured_in("ns", "ms", 1e-6, Better::Lower);
+    pub const TIME: Metric = Metric::measured_in("ns", "ms", 1e-6, Better::Lower);
     /// A share; less is better.
-    const SHARE: Metric = Metric::measured_in("1", "%", 100.0, Better::Lower);
+    pub const SHARE: Metric = Metric::measured_in("1", "%", 100.0, Better::Lower);
     /// A number; less is better.
-    const NUMBER: Metric = Metric::measured_in("1", "", 1.0, Better::Lower);
+    pub const NUMBER: Metric = Metric::measured_in("1", "", 1.0, Better::Lower);
     /// A rate; more is better.
-    const RATE: Metric = Metric::measured_in("bit/s", "Mbit/s", 1e-6, Better::Higher);
+    pub const RATE: Metric = Metric::measured_in("bit/s", "Mbit/s", 1e-6, Better::Higher);
 
     const fn measured_in(
         unit: &'static str,
@@ -246,12 +246,20 @@ pub fn registry() -> Value {
 /// # Errors
 /// A damaged or contradictory record.
 pub fn measure(record: &Record) -> Result<Value, RecordError> {
+    measure_by(&metrics().collect::<Vec<_>>(), record)
+}
+
+/// The same for some metrics, which need not be in the registry.
+///
+/// # Errors
+/// A damaged or contradictory record.
+pub fn measure_by(metrics: &[&Metric], record: &Record) -> Result<Value, RecordError> {
     let material = gather(record)?;
     let mut rows = Vec::new();
     let mut absent = Map::new();
     let mut add = |subject: &Subject<'_>, scheme: &str, background: bool| {
         let label = subject.label();
-        let (values, reasons) = values(metrics(), subject);
+        let (values, reasons) = values(metrics.iter().copied(), subject);
         let mut row = json!({"flow": label, "scheme": scheme, "metrics": values});
         if background {
             row["background"] = json!(true);
@@ -270,15 +278,17 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     let mut result = json!({ "span_ns": all.span_ns().ok(), "flows": rows, "absent": absent });
     let named = &record.cell.measure.links;
     if !named.is_empty() {
-        let links = named.iter().map(|name| measure_link(&material, name));
+        let links = named
+            .iter()
+            .map(|name| measure_link(metrics, &material, name));
         result["links"] = links.collect::<Result<Vec<Value>, RecordError>>()?.into();
     }
     Ok(result)
 }
 
 /// The values of metrics by their names, and the reasons why some are absent.
-fn values(
-    metrics: impl Iterator<Item = &'static Metric>,
+fn values<'a>(
+    metrics: impl Iterator<Item = &'a Metric>,
     subject: &Subject<'_>,
 ) -> (Map<String, Value>, Map<String, Value>) {
     let (mut values, mut reasons) = (Map::new(), Map::new());
@@ -296,14 +306,19 @@ fn values(
 }
 
 /// The metrics of one bottleneck that are defined for it.
-fn measure_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
+fn measure_link(
+    metrics: &[&Metric],
+    material: &Material<'_>,
+    name: &str,
+) -> Result<Value, RecordError> {
     let mut links = material.traffic.links.iter();
     let link = links.find(|link| link.name == name).ok_or_else(|| {
         let problem = format!("the cell measures {name}, which is not an element of its network");
         RecordError::data(RUN_FILE, problem)
     })?;
     let subject = Subject::for_link(material, link);
-    let defined = metrics().filter(|metric| metric.fits(&subject).is_ok());
+    let defined = metrics.iter().copied();
+    let defined = defined.filter(|metric| metric.fits(&subject).is_ok());
     let (values, reasons) = values(defined, &subject);
     Ok(json!({"link": name, "metrics": values, "absent": reasons}))
 }

@@ -401,7 +401,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Why the value is absent if nothing `happened` to any packet.
-    pub(super) fn nothing(&self, happened: &str) -> String {
+    pub fn nothing(&self, happened: &str) -> String {
         if self.run.has_only_ends() {
             return "there was no tunnel, so that only the ends of flows were measured".to_owned();
         }

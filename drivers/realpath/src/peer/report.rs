@@ -2,9 +2,9 @@
 
 use super::watch::PeerRunResult;
 use crate::tunnel::save;
+use narrows_cell::Cell;
 use narrows_cell::Role;
 use narrows_cell::RunError;
-use narrows_cell::{Cell, GIT, VERSION};
 use narrows_endpoints::bpf::Programs;
 use narrows_netns::host_info;
 use narrows_sys::clock as machine;
@@ -73,7 +73,7 @@ pub(super) fn write(
         .collect();
     let document = json!({
         "format": FORMAT,
-        "versions": {"narrows": VERSION, "git": GIT},
+        "versions": narrows_cell::versions(),
         "cell": cell.id,
         "host": setup.host,
         "tunnel": setup.tunnel,

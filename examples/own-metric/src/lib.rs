@@ -1,0 +1,4 @@
+//! A metric outside Narrows: [`pdv`].
+#![forbid(unsafe_code)]
+
+pub mod pdv;

@@ -1,0 +1,4 @@
+//! A queue outside Narrows: [`randomdrop`].
+#![forbid(unsafe_code)]
+
+pub mod randomdrop;

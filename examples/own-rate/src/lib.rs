@@ -1,0 +1,4 @@
+//! A rate outside Narrows: [`ramp`].
+#![forbid(unsafe_code)]
+
+pub mod ramp;

@@ -1,0 +1,4 @@
+//! A kind of traffic outside Narrows: [`imix`].
+#![forbid(unsafe_code)]
+
+pub mod imix;
