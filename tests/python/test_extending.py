@@ -44,7 +44,7 @@ seed: 1
 OURS = {
     "RATE": "ramp: {low: 4 Mbit/s, high: 12 Mbit/s, period: 1 s}",
     "QUEUE": "randomdrop: 40 kB",
-    "LINK": "{biterrors: 0.0000002}",
+    "LINK": "{biterrors: 0.00002 %}",
     "SCHEMES": "aimd, reno",
     "TRAFFIC": "imix: 1 Mbit/s",
 }

@@ -16,7 +16,7 @@ pub const ENTRY: Entry = Entry {
     params: BitErrorsParams::PARAMS,
     shorthand: &["ratio"],
     example: Example::new(
-        "{biterrors: 0.000004}",
+        "{biterrors: 0.0004 %}",
         "Of packets of 1500 bytes 4.7 % are lost, of acknowledgements 0.2 %.",
     )
     .picture(r#"{"view": "rate"}"#),

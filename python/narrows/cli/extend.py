@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 extend = group(
     "extend",
     "narrows extend add my-queue",
-    "Queues, links, rates, schemes, traffic and metrics of your own crates.",
+    "Your own queues, links, schemes and others, built into Narrows.",
 )
 
 

@@ -14,6 +14,7 @@ from narrows.documents import (
     campaign,
     comparison,
     doctor,
+    extensions,
     hunt,
     identify,
     laboratory,
@@ -64,6 +65,7 @@ FORMATS = {
         archive.COMPARISON_FORMAT, "`narrows archive compare A B --json`", archive.ArchiveComparison
     ),
     "list": Format(listing.FORMAT, "`narrows ls --json`", listing.Listing),
+    "extensions": Format(extensions.FORMAT, "`narrows extend list --json`", extensions.ExtensionList),
     "cite": Format(publications.FORMAT, "`narrows cite --json`", publications.Citation),
     "check": Format(run.CHECK_FORMAT, "`narrows check DIR --json`", run.CheckReport),
     "doctor": Format(doctor.FORMAT, "`narrows doctor --json`", doctor.Doctor),
