@@ -198,6 +198,7 @@ def test_only_regular_files_are_opened(odd: list[Path], tmp_path: Path) -> None:
 _OTHERS = {
     "agent/cell.py", "blocks/html.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py",
     "cli/completion.py", "comparison/compose.py", "comparison/equivalence.py", "documents/reference.py",
+    "extend/sources.py", "extend/writing.py",
     "files.py", "identify/page.py",
     "lab/contest_report.py", "lab/new.py", "lab/page.py", "live/page.py",
     "programs/trial.py", "report/assemble.py", "report/drawing.py", "report/page.py", "report/paper.py",
