@@ -410,7 +410,7 @@ def test_a_project_has_a_set_of_its_own_if_this_user_made_it(home: Path, tmp_pat
     sets.add(place, read(crate_at(tmp_path / "a", "first")))
     assert in_use(project / "deep" / "down") == [str(place.current), ""]
     assert in_use(tmp_path) == ["", ""]
-    # The same folder from elsewhere: nobody here has built it.
+    # The same folder from elsewhere, which this user has not built.
     copied = tmp_path / "copied"
     subprocess.run(["cp", "-a", project, copied], check=True)
     assert in_use(copied) == ["", ""]

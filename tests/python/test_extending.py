@@ -96,7 +96,7 @@ def user() -> User:
     config = "".join(PROFILE.format(name) for name in names)
     (home / ".cargo" / "config.toml").write_text(config)
     user = User(home)
-    # What a former run left, if it failed; the copy of the workspace stays.
+    # The set of a former run that failed; the copy of the workspace stays.
     for left in [user.base / extended.CURRENT, user.base / extended.PROJECTS]:
         left.unlink(missing_ok=True)
     return user

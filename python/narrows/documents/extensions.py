@@ -15,7 +15,7 @@ class Extension(Part, frozen=True, kw_only=True, omit_defaults=False):
 
     name: str
     version: str
-    #: Of the lines that `sha256sum` prints for its files, in the order of their names.
+    #: The hash of the lines that `sha256sum` prints for its files, in the order of their names.
     sha256: str
 
     @property

@@ -30,7 +30,7 @@ from narrows.text import printable, shorten
 _TOOLS = {"cc": "build-essential", "pkg-config": "pkg-config", "clang": "clang", "llvm-strip": "llvm"}
 #: Packages that the agent is built with.
 _AGENT, _MODULE = "narrows-agent", "narrows-native"
-#: What is not a fault of the crate.
+#: Messages that are no fault of the crate.
 _UNREACHABLE = re.compile(
     r"could ?n[o']t resolve|failed to download|network is unreachable|failed to get|spurious network"
     r"|offline was",

@@ -67,7 +67,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Crate:
-    """A user's crate that may be added: its files with the manifest as it is built, by their paths."""
+    """A user's crate that may be added: its files by their paths, with the manifest of the workspace."""
 
     described: ExtensionCrate
     files: dict[str, bytes]
@@ -299,7 +299,7 @@ def _check_self_contained(folder: Path, kind: str, name: str, files: Mapping[str
 
 
 def _dependency(file: Path, name: str, value: str | dict[str, object]) -> str:
-    """A dependency in TOML, as it is in the workspace."""
+    """A dependency in TOML, for the workspace."""
     table = {"version": value} if isinstance(value, str) else dict(value)
     if name.startswith("narrows-"):
         kept = {key: item for key, item in table.items() if key in ("features", "optional")}

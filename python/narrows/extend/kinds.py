@@ -1,4 +1,4 @@
-"""What a crate may add, each with its place in the sources of Narrows and its conformance kit."""
+"""The kinds of entries that a crate may add, each with its place in the sources of Narrows and its conformance kit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kind:
     into: str
     #: Rust that runs the conformance kit on the registered entry, and checks its name.
     check: str
-    #: What it is for people.
+    #: The name for people.
     what: str
     #: The name of the example that `narrows extend new` adapts, and of its entry.
     example: str

@@ -68,7 +68,7 @@ def _root_manifest(manifest: str, ours: list[str], crates: list[Crate]) -> str:
 
 
 def _without_tests(manifest: str) -> str:
-    """A manifest of ours without the parts for tests, whose files are not among the sources."""
+    """One of our manifests without the parts for tests, whose files are not among the sources."""
     parts = re.split(r"^(?=\[)", manifest, flags=re.MULTILINE)
     tests = ("[dev-dependencies", "[[test", "[[bench", "[[example")
     return "".join(

@@ -15,7 +15,7 @@ fn read(entry: &Entry, set: &Map<String, Value>) -> Params {
         .unwrap_or_else(|error| panic!("{} {set:?}: {error}", entry.name))
 }
 
-/// What `build` makes of an example.
+/// The entry that `build` makes from an example.
 fn built<T: ?Sized>(
     entry: &Entry,
     set: &Map<String, Value>,
