@@ -1,4 +1,4 @@
-"""The kinds of entries that a crate may add, each with its place in the sources of Narrows and its conformance kit."""
+"""The kinds of entries that a crate may add, with their places in the sources and conformance kits."""
 
 from __future__ import annotations
 
