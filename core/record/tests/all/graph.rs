@@ -219,7 +219,7 @@ fn draft() -> Draft {
     });
     let versions = Versions {
         narrows: "0.1.0".into(),
-        git: None,
+        ..Versions::default()
     };
     let mut draft = Draft {
         run: RunDocument::new(cell(), "simulate", versions),

@@ -293,7 +293,7 @@ impl Plan {
             .collect();
         let versions = Versions {
             narrows: "0.1.0".into(),
-            git: None,
+            ..Versions::default()
         };
         let plane = if self.late { "emulate" } else { "simulate" };
         let mut run = RunDocument::new(self.cell(), plane, versions);
