@@ -196,10 +196,10 @@ def test_only_regular_files_are_opened(odd: list[Path], tmp_path: Path) -> None:
 
 #: Modules that read files of the package, of the system or of their own in private folders.
 _OTHERS = {
-    "agent/cell.py", "blocks/html.py", "campaign/gathering.py", "capacity.py", "cli/__init__.py",
-    "cli/completion.py", "comparison/compose.py", "comparison/equivalence.py", "documents/reference.py",
-    "extend/sources.py", "extend/writing.py",
-    "files.py", "identify/page.py",
+    "agent/cell.py", "agent/portable.py", "blocks/html.py", "campaign/gathering.py", "capacity.py",
+    "cli/__init__.py", "cli/completion.py", "comparison/compose.py", "comparison/equivalence.py",
+    "documents/reference.py", "extend/sources.py", "extend/writing.py", "files.py", "identify/page.py",
+    "keys/reference.py",
     "lab/contest_report.py", "lab/new.py", "lab/page.py", "live/page.py",
     "programs/trial.py", "report/assemble.py", "report/drawing.py", "report/page.py", "report/paper.py",
     "scenario/chance.py", "scenario/habits.py", "scenario/quantity.py",
@@ -210,7 +210,9 @@ _OTHERS = {
 def _reads_a_path(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name in ("read_text", "read_bytes"):
-        return isinstance(call.func, ast.Attribute)
+        # A path as an argument is read by a function of ours, which uses narrows.files itself.
+        ours = any(not isinstance(argument, ast.Constant) for argument in call.args)
+        return isinstance(call.func, ast.Attribute) and not ours
     modes = [one.value for one in call.args if isinstance(one, ast.Constant)]
     silent = not (call.args or call.keywords)
     return name == "open" and (silent or any(mode in ("r", "rb", "rt") for mode in modes))
