@@ -210,9 +210,9 @@ _OTHERS = {
 def _reads_a_path(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name in ("read_text", "read_bytes"):
-        # A path as an argument is read by a function of ours, which uses narrows.files itself.
-        ours = any(not isinstance(argument, ast.Constant) for argument in call.args)
-        return isinstance(call.func, ast.Attribute) and not ours
+        # A path as an argument is read by a function of Narrows, which uses narrows.files itself.
+        known = any(not isinstance(argument, ast.Constant) for argument in call.args)
+        return isinstance(call.func, ast.Attribute) and not known
     modes = [one.value for one in call.args if isinstance(one, ast.Constant)]
     silent = not (call.args or call.keywords)
     return name == "open" and (silent or any(mode in ("r", "rb", "rt") for mode in modes))
