@@ -361,6 +361,32 @@ fn a_timeline_changes_a_packet_in_service_more_than_once() {
 }
 
 #[test]
+fn a_network_goes_on_with_the_timeline_of_another_as_if_it_had_been_planned() {
+    let rate = |at: u64, rate: u64| json!({"at_ns": at, "element": "a-r.0", "set": {"rate": {"kind": "constant", "rate": rate}}});
+    let before = json!([rate(500_000, 1_500_000), rate(4_000_000, 12_000_000)]);
+    let after = json!([rate(500_000, 1_500_000), rate(2_500_000, 3_000_000)]);
+    let mut network = build(&chain(), &before, &[]).unwrap();
+    let mut outcomes = Outcomes::new();
+    network.push(us(0), packet(1, 1500), &mut outcomes);
+    network.advance(us(2_000), &mut outcomes);
+    let other = build(&chain(), &after, &[]).unwrap();
+    network.continue_with(other.into_changes(us(2_100)));
+    let (left, _) = play(&mut network, &[]);
+    // By hand, as above: the second change of the old timeline, at 4 ms, is gone.
+    assert_eq!(left, [(us(6_500), 1)]);
+}
+
+#[test]
+fn the_fixed_delay_of_a_route_is_that_of_its_links_as_they_are_now() {
+    let timeline = json!([{"at_ns": 6_000_000, "element": "r-b.1", "set": {"delay": 0}}]);
+    let mut network = build(&chain(), &timeline, &[]).unwrap();
+    let route = network.route(0, 1).unwrap();
+    assert_eq!(network.route_propagation(route), Span::from_us(1_000));
+    network.advance(us(6_000), &mut Outcomes::new());
+    assert_eq!(network.route_propagation(route), Span::ZERO);
+}
+
+#[test]
 fn propagation_is_that_of_the_fastest_route_as_it_is_now() {
     let delay = |name: &str, us: u64| json!({"name": name, "kind": "delay", "delay": us * 1_000});
     let jitter = json!({"kind": "jitter", "law": "uniform", "spread": 9_000});
