@@ -36,6 +36,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f'; did you mean "{close[0]}"?' if close else ""
 
 
+def suggest(word: str, known: Iterable[str], noun: str) -> str:
+    """`; did you mean "cubic"?` if a known name is close, else all: `; schemes are cubic, reno`."""
+    known = list(known)
+    if (hint := did_you_mean(word, known)) or not known:
+        return hint
+    first, space, rest = noun.partition(" ")
+    are = f"the {noun} is" if len(known) == 1 else f"{first}s{space}{rest} are"
+    return f"; {are} {', '.join(known)}"
+
+
 def shorten(text: str, most: int = 60) -> str:
     """The text in a form for use inside a sentence: on one line, with invisible characters as codes."""
     text = printable(" ".join(text.split()))

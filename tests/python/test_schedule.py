@@ -202,7 +202,7 @@ def test_flows_start_and_stop() -> None:
             'test.yaml:6:28: timeline.0.set.forwrd.0: element "forwrd.0" does not exist;'
             ' did you mean "forward.0"?',
         ),
-        ("[{at: 1 s, set: {bottleneck: {rate: 5 Mbit/s}}}]", "there are forward.0, forward.1, backward.0"),
+        ("[{at: 1 s, set: {bottleneck: {rate: 5 Mbit/s}}}]", "elements are forward.0, forward.1, backward.0"),
         ("[{at: 1 s, set: {forward.0: {rat: 5 Mbit/s}}}]", 'unknown key; did you mean "rate"?'),
         ("[{at: 1 s, set: {forward.0: {rate: 5 ms}}}]", "timeline.0.set.forward.0.rate: 5 ms is not a rate"),
         ("[{at: 1 s, set: {forward.0: {rate: 0 Mbit/s}}}]", "timeline.0.set.forward.0.rate: 0 bit/s is out"),

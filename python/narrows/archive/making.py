@@ -20,7 +20,7 @@ from narrows.documents.archive import FORMAT, Archive, ArchivedCampaign, Archive
 from narrows.documents.data import to_data
 from narrows.documents.results import Quantity
 from narrows.errors import EXIT_EXPECTATION, EXIT_OK, DataError, UsageError
-from narrows.text import did_you_mean, shorten
+from narrows.text import shorten, suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +77,7 @@ def prepare(path: Path, listed: ArchiveList, only: list[str]) -> list[Work]:
     for name in only:
         if name not in listed.campaigns:
             known = list(listed.campaigns)
-            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            hint = suggest(name, known, "campaign")
             raise UsageError(f'{path} has no campaign "{shorten(name)}"{hint}')
     result: list[Work] = []
     for name, campaign in listed.campaigns.items():

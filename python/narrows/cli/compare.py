@@ -195,12 +195,12 @@ def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, .
 def _conditions(names: list[str]) -> list[str]:
     from narrows.comparison.setups import ALL, CONDITIONS
     from narrows.errors import UsageError
-    from narrows.text import any_of, did_you_mean
+    from narrows.text import suggest
 
     known = [*CONDITIONS, ALL]
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
+            hint = suggest(name, known, "condition")
             raise UsageError(f'--across: unknown condition "{name}"{hint}')
     return names
 

@@ -172,13 +172,13 @@ class _Limits:
 def _check_lines(names: list[str]) -> None:
     from narrows.errors import UsageError
     from narrows.identify.features import COMBINED, FEATURES
-    from narrows.text import any_of, did_you_mean
+    from narrows.text import suggest
 
     combined = [feature for feature, _ in COMBINED]
     known = ["any", *(feature.name for feature in (*FEATURES, *combined))]
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
+            hint = suggest(name, known, "line")
             raise UsageError(f'--fail-on: unknown line "{name}"{hint}')
 
 

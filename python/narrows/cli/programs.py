@@ -165,7 +165,7 @@ def _find_program(name: str) -> tuple[Program, list[str]]:
     from narrows.errors import DataError
     from narrows.scenario.programs import wrapper
     from narrows.scenario.programs.store import find, is_name, load
-    from narrows.text import did_you_mean, shorten
+    from narrows.text import shorten, suggest
 
     if wrapper.is_wrapper(name):
         result = wrapper.load(wrapper.find(name, Path()))
@@ -175,7 +175,7 @@ def _find_program(name: str) -> tuple[Program, list[str]]:
     if not variant:
         return result, list(result.variants)
     if variant not in result.variants:
-        hint = did_you_mean(variant, result.variants) or f"; there are {', '.join(result.variants)}"
+        hint = suggest(variant, result.variants, "variant")
         raise DataError(f'{result.name} has no variant "{shorten(variant)}"{hint}')
     return result, [variant]
 

@@ -135,10 +135,10 @@ def schema(
         from narrows.documents.reference import FORMATS
         from narrows.documents.reference import schema_text as schema_of_document
         from narrows.errors import UsageError
-        from narrows.text import any_of, did_you_mean
+        from narrows.text import suggest
 
         if document not in FORMATS:
-            hint = did_you_mean(document, FORMATS) or f"; there is {any_of(list(FORMATS))}"
+            hint = suggest(document, FORMATS, "document")
             raise UsageError(f'--document: unknown document "{document}"{hint}')
         print(schema_of_document(document), end="")
         return

@@ -15,7 +15,7 @@ from fractions import Fraction
 from narrows.errors import UsageError
 from narrows.scenario.derived import quantity_of
 from narrows.scenario.quantity import show
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import shorten, suggest
 
 MTU = 1500
 #: A queue of fewer packets hardly lets a window through, whatever the scheme.
@@ -173,7 +173,7 @@ def make(names: Sequence[str], bounds: Mapping[str, str], duration_ns: int) -> S
     known = {gene.name: gene for gene in GENES if gene.name in names}
     for name, text in bounds.items():
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there are {any_of(known)}"
+            hint = suggest(name, known, "gene")
             raise UsageError(f'--bound: nothing is called "{shorten(name)}"{hint}')
         if text.strip() == "none":
             if not known[name].optional:

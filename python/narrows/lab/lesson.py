@@ -10,7 +10,7 @@ from narrows.files import read_whole
 from narrows.lab.reading import Lab
 from narrows.lab.tasks import Task
 from narrows.scenario.yaml_tree import Mapping, Scalar, parse_value
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import any_of, did_you_mean, shorten, suggest
 
 FILE = "answers.yaml"
 SCHEMA = "narrows/lab-answers/1"
@@ -103,7 +103,7 @@ def read_answers(lab: Lab, folder: Path) -> Sheet:
     known = [*lab.lesson.questions, *lab.lesson.predictions]
     for key, mark, value in entries if isinstance(entries, Mapping) else ():
         if key not in known:
-            hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
+            hint = suggest(key, known, "question")
             problems.append(Problem(str(mark), "", f'question "{shorten(key)}" does not exist{hint}'))
         elif not isinstance(value, Scalar):
             problems.append(Problem(str(mark), key, "must be a single value"))

@@ -14,7 +14,7 @@ from narrows.keys.reader import File, read_file
 from narrows.lab.keys import FORMAT
 from narrows.lab.published import Published
 from narrows.lab.tasks import Drawing, Lesson, Pair, Question, Task, expand_conditions
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import any_of, did_you_mean, shorten, suggest
 
 FILE = "lab.yaml"
 SCHEMA = "narrows/lab/1"
@@ -260,7 +260,7 @@ class _Checked:
         result = Published.read(self.folder / named.file, named.scheme)
         for name in self.schemes:
             if name not in result.schemes:
-                hint = did_you_mean(name, result.schemes) or f"; there are {', '.join(result.schemes)}"
+                hint = suggest(name, result.schemes, "scheme")
                 self._wrong("schemes", f'the published table has no scheme "{shorten(name)}"{hint}')
         return result
 
@@ -363,7 +363,7 @@ class _Checked:
 
     def _check_known(self, name: str, known: Any, what: str, path: str) -> None:
         if name not in known:
-            hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
+            hint = suggest(name, known, what)
             self._wrong(path, f'{what} "{shorten(name)}" does not exist{hint}')
 
     def _lines(self, lines: Lines, path: str) -> None:

@@ -14,7 +14,7 @@ from narrows.errors import DataError, UsageError
 from narrows.lab.reading import Column, Experiment, Lab, read
 from narrows.lab.store import find
 from narrows.lab.tasks import Pair
-from narrows.text import did_you_mean, shorten
+from narrows.text import did_you_mean, shorten, suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +124,7 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
 
     for name in only:
         if name not in lab.experiments:
-            hint = did_you_mean(name, lab.experiments) or f"; there are {', '.join(lab.experiments)}"
+            hint = suggest(name, lab.experiments, "experiment")
             raise UsageError(f'{lab.name} has no experiment "{shorten(name)}"{hint}')
     metrics = [metric.name for metric in list_metrics()]
     for column in lab.columns.values():

@@ -12,7 +12,7 @@ from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import NO_BDP, show
 from narrows.scenario.routes import Pair, Routes
 from narrows.scenario.yaml_tree import Mark
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import shorten, suggest
 
 if TYPE_CHECKING:
     from narrows.documents import resolved
@@ -161,5 +161,5 @@ def _bdp(link: Link, times: list[int]) -> tuple[Fraction | None, str]:
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:
-    hint = did_you_mean(name, known) or f"; there are {any_of(known)}".replace(" or ", " and ")
+    hint = suggest(name, known, what)
     return f'{what} "{shorten(name)}" does not exist{hint}'

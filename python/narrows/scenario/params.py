@@ -116,15 +116,16 @@ def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> 
         raise Wrong(value.mark, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
     else:
         param = _fitting(value, candidates)
-    given = Mapping(value.mark, {param.name: value}, {param.name: value.mark})
     result = Value(value, param, context).read()
-    # The other parameters keep their defaults; a problem with the value is noted once, above.
-    values = read_params(given, entry.params, entry.name, context.quiet())
+    # The other parameters keep their defaults.
+    others = tuple(item for item in entry.params if item is not param)
+    values = read_params(Mapping(value.mark), others, entry.name, context.quiet()) if others else {}
     missing = [item.name for item in entry.params if item.required and item.name != param.name]
     for name in missing:
         wanted = next(EXAMPLES[item.kind] for item in entry.params if item.name == name)
         context.problems.add(value.mark, f"{entry.name} also needs {name}: {wanted}; write all by name")
-    return Component(entry.name, {**values, param.name: result})
+    given = {item.name: result if item is param else values[item.name] for item in entry.params}
+    return Component(entry.name, given)
 
 
 def _fitting(value: Scalar, candidates: list[Param]) -> Param:

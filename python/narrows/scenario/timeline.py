@@ -20,7 +20,7 @@ from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import any_of, did_you_mean, shorten, suggest
 
 ACTIONS = ("set", "cut", "restore", "start", "stop")
 #: The link element that a cut closes.
@@ -101,7 +101,7 @@ class TimelineReader:
         example = "{forward.0: {rate: 5 Mbit/s}}"
         for name, mark, value in mapping_of(event.value, example):
             if name not in self.now:
-                hint = did_you_mean(name, self.now) or f"; there are {', '.join(self.now) or 'none'}"
+                hint = suggest(name, self.now, "element")
                 self.problems.add(mark, f'element "{shorten(name)}" does not exist{hint}')
                 continue
             before = len(self.problems.entries)
@@ -187,7 +187,7 @@ class TimelineReader:
             return links
         name = value.text if isinstance(value, Scalar) else ""
         if name not in network.cuts:
-            hint = did_you_mean(name, network.cuts) or f"; there are {', '.join(network.cuts)}"
+            hint = suggest(name, network.cuts, "link")
             text = f'link "{shorten(name)}" does not exist' if name else "must be a link, or two nodes [a, b]"
             raise Wrong(value.mark, text + hint)
         return network.cuts[name]

@@ -11,7 +11,7 @@ from narrows.schemes import header
 from narrows.schemes.listing import Machine, describe_program
 from narrows.schemes.page_content import Page, Row
 from narrows.schemes.status import status_of
-from narrows.text import did_you_mean, shorten
+from narrows.text import did_you_mean, shorten, suggest
 
 
 def program_page(name: str, machine: Machine) -> Page:
@@ -27,7 +27,7 @@ def program_page(name: str, machine: Machine) -> Page:
             raise DataError(f'scheme "{shorten(name)}" does not exist{hint}')
         program = store.load(paths[called])
         if variant not in program.variants:
-            hint = did_you_mean(variant, program.variants) or f"; there are {', '.join(program.variants)}"
+            hint = suggest(variant, program.variants, "variant")
             raise DataError(f'{called} has no variant "{shorten(variant)}"{hint}')
     values = defaults(program, program.variants[variant])
     licence = f" Licence: {program.licence}." if program.licence else ""

@@ -33,7 +33,7 @@ from narrows.scenario.quantity import QuantityError
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.sweep import designs
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import did_you_mean, shorten, suggest
 
 KEY = "sweep"
 #: Words of the sweep that are not addresses.
@@ -211,7 +211,7 @@ def _design(mapping: Mapping, parameters: list[Parameter]) -> str:
     node = mapping.entries.get(DESIGN)
     text = in_words(node) if node is not None else designs.GRID
     if node is not None and text not in designs.DESIGNS:
-        hint = did_you_mean(text, designs.DESIGNS) or f"; there are {any_of(designs.DESIGNS)}"
+        hint = suggest(text, designs.DESIGNS, "design")
         raise Wrong(node.mark, f'design "{shorten(text)}" does not exist{hint}')
     if node is not None and text == designs.LIST:
         counts = {

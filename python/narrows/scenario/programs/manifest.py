@@ -41,7 +41,7 @@ from narrows.scenario.programs.reports import (
 )
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import any_of, did_you_mean, shorten, suggest
 
 #: The variant of a manifest without variants.
 ONLY_VARIANT = "default"
@@ -342,7 +342,7 @@ class _Reader(reader.Reader):
             raise Wrong(value.mark, "has the character NUL in it")
         for name in placeholders(value.text) if known else ():
             if name not in self.words:
-                hint = did_you_mean(name, self.words) or f"; there are {', '.join(sorted(self.words))}"
+                hint = suggest(name, sorted(self.words), "placeholder")
                 raise Wrong(value.mark, f"unknown placeholder {{{name}}}{hint}")
         return value.text
 

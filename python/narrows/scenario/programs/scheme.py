@@ -13,7 +13,7 @@ from narrows.scenario.programs.program import Program, SideOf, Variant
 from narrows.scenario.programs.recipe import folder_of
 from narrows.scenario.sections import SchemeKeys
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar
-from narrows.text import did_you_mean, shorten
+from narrows.text import did_you_mean, shorten, suggest
 
 #: Keys that name a program in place of a scheme.
 PROGRAM, VARIANT = "program", "variant"
@@ -74,7 +74,7 @@ def _by_keys(value: Mapping, base: Path) -> tuple[Program, Variant]:
 
 def _variant(program: Program, name: str, written: Scalar) -> Variant:
     if name not in program.variants:
-        hint = did_you_mean(name, program.variants) or f"; there are {', '.join(program.variants)}"
+        hint = suggest(name, program.variants, "variant")
         raise Wrong(written.mark, f'{program.name} has no variant "{shorten(name)}"{hint}')
     return program.variants[name]
 

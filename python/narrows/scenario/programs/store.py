@@ -13,7 +13,7 @@ from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.programs.manifest import NAME, read
 from narrows.scenario.programs.program import Program
-from narrows.text import did_you_mean, shorten
+from narrows.text import shorten, suggest
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -46,7 +46,7 @@ def find(name: str, base: Path) -> Path:
     known = {program.name: program.path for program in list_programs()}
     if name in known:
         return known[name]
-    hint = did_you_mean(name, known) or f"; there are {', '.join(known)}" if known else ""
+    hint = suggest(name, known, "program")
     text = f'program "{shorten(name)}" does not exist{hint}'
     raise DataError(f"{text}; narrows programs lists them, and a file is named with its ending")
 
