@@ -39,7 +39,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test nightly slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel dist lock clean
+.PHONY: help demo test nightly slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel image dist lock clean
 .PHONY: check-rust check-python
 
 help: ## print this list
@@ -190,6 +190,10 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 
 dist: wheel ## make what a release publishes into build/dist: wheels for Linux and macOS, sources, SBOM, sums; half an hour
 	.ci/dist
+
+image: ## build the image of a container into build/image with podman, from the wheel, and try it
+	@[[ -f $$(echo build/wheels/narrows-*.whl | cut -d' ' -f1) ]] || $(MAKE) wheel
+	@.ci/image $(BASE)
 
 lock: $(STAMPS)/venv ## choose new versions of the Python dependencies
 	$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet uv
