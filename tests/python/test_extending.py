@@ -1,6 +1,6 @@
 """Extensions with the real compiler: examples are added, simulated, emulated, removed without a trace.
 
-The copy of the workspace stays in the target folder, so that the next run compiles only what has changed.
+The target folder is that of the tree, so that dependencies are not compiled again.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def user() -> User:
     config = "".join(PROFILE.format(name) for name in names)
     (home / ".cargo" / "config.toml").write_text(config)
     user = User(home)
-    # The set of a former run that failed; the copy of the workspace stays.
+    # The set of a former run that failed.
     for left in [user.base / extended.CURRENT, user.base / extended.PROJECTS]:
         left.unlink(missing_ok=True)
     return user
@@ -154,7 +154,7 @@ def test_the_examples_are_added_run_and_removed(user: User, tmp_path: Path) -> N
     without = user.done("schema")
     user.done("extend", "add", place)
     assert "own-all" in user.done("extend", "list")
-    for words in ("randomdrop", "biterrors", "ramp", "aimd", "imix"):
+    for words in ('"randomdrop"', '"biterrors"', '"aimd"', '"imix"'):
         assert words in user.done("schema") and words not in without
     assert "Additive increase" in user.done("schemes", "aimd") or "AIMD" in user.done("schemes", "aimd")
 
@@ -184,7 +184,7 @@ def test_the_examples_are_added_run_and_removed(user: User, tmp_path: Path) -> N
     assert not user.base.exists()
     refused = user.narrows("run", written, "-o", tmp_path / "no")
     assert refused.returncode == 3 and "randomdrop" in refused.stderr
-    plain = {**OURS, "RATE": "12 Mbit/s", "QUEUE": "droptail: 40 kB", "LINK": "{loss: 0.1 %}"}
+    plain = {**OURS, "RATE": "constant: 12 Mbit/s", "QUEUE": "droptail: 40 kB", "LINK": "{loss: 0.1 %}"}
     plain |= {"SCHEMES": "reno", "TRAFFIC": "cbr: 1 Mbit/s"}
     user.done("run", scenario(tmp_path, plain, "plain.yaml"), "-o", tmp_path / "plain")
     assert "extensions" not in versions(tmp_path / "plain" / "cells" / "reno-r1")
