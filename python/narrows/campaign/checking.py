@@ -19,6 +19,7 @@ from narrows.campaign.store import CampaignFolder
 from narrows.csv_text import neutralise
 from narrows.documents.campaign import Header
 from narrows.documents.data import DamagedError, to_data
+from narrows.documents.extensions import labels
 from narrows.documents.resolved import Cell, Flow, Resolved, SchemeRow, lay_over, read_cell
 from narrows.documents.results import FORMAT, LinkRow, Results, Row
 from narrows.documents.run import Check
@@ -26,6 +27,7 @@ from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 from narrows.hashes import content_hash
 from narrows.imported import WHERE as IMPORTED
+from narrows.scenario import registry
 
 #: Members of a resolved scenario that cells repeat.
 _REPEATED = (
@@ -158,6 +160,13 @@ def _file_problems(folder: CampaignFolder) -> Iterator[str]:
 # -- results ---------------------------------------------------------------------------------------
 
 
+def _absent_extensions(header: Header) -> str:
+    """The extensions of a campaign without which its records can't be measured as they were."""
+    agent = header.versions.agent if header.versions else None
+    known = registry.load().extensions
+    return labels([item for item in agent.extensions if item not in known]) if agent else ""
+
+
 def _results(folder: CampaignFolder) -> Iterator[Check]:
     file = folder.path / "results.json"
     remedy = sealing.remedy(file, FORMAT)
@@ -174,6 +183,10 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
         else:
             lacking = "lacks records of the campaign" if file.exists() else "does not exist"
             yield _check("results", iter([f"{file}: {lacking}; {remedy}"]), "")
+        return
+    if absent := _absent_extensions(folder.header):
+        why = f"the campaign was made with extensions that are not in use here: {absent}"
+        yield _skip("results", why)
         return
     try:
         measured = results.measure(folder)
