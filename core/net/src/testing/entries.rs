@@ -9,6 +9,9 @@ use crate::{
 use narrows_units::{ParamError, Params, Time};
 use serde_json::{Map, Value, json};
 
+/// Builds an element from a set of parameters.
+type BuildElement<'a> = dyn Fn(&Map<String, Value>) -> Box<dyn Element<TestPacket>> + 'a;
+
 /// The parameters that an example names.
 fn read(entry: &Entry, set: &Map<String, Value>) -> Params {
     Params::from_json(entry.params, set)
@@ -69,7 +72,7 @@ pub fn check_link_entry(
 pub(super) fn trial(
     entry: &Entry,
     effects: LinkEffects,
-    build: &dyn Fn(&Map<String, Value>) -> Box<dyn Element<TestPacket>>,
+    build: &BuildElement<'_>,
     sets: &[Map<String, Value>],
 ) -> Trial {
     let reorder = |set: &Map<String, Value>| set.get("reorder") == Some(&json!(true));
@@ -97,7 +100,7 @@ pub fn check_link_sets(
     effects: LinkEffects,
     build: impl Fn(&Map<String, Value>) -> Box<dyn Element<TestPacket>>,
 ) {
-    let build: &dyn Fn(&Map<String, Value>) -> Box<dyn Element<TestPacket>> = &build;
+    let build: &BuildElement<'_> = &build;
     let mut sets = examples(entry);
     for (seed, set) in (0..).zip(&sets) {
         for seed in [seed, seed + 100] {
