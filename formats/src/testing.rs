@@ -35,6 +35,7 @@ pub(crate) fn record(mut packets: Vec<SentPacket>, repeated: u64) -> Record {
     let versions = Versions {
         narrows: "0.1.0".into(),
         git: None,
+        extensions: Vec::new(),
     };
     let mut run = RunDocument::new(cell.clone(), "simulate", versions);
     let mut flow = FlowSummary {
