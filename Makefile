@@ -173,10 +173,7 @@ site: $(STAMPS)/tools ## build the documents as a web site with search into buil
 	@$(BIN)/python .ci/site
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
-	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
-	@rm -rf python/narrows/_programs && cp -R programs python/narrows/_programs
-	@rm -rf python/narrows/_labs && cp -R labs python/narrows/_labs
-	@$(BIN)/python -c 'from narrows.extend.sources import ship; ship()'
+	@.ci/shipped python/narrows
 	@rm -rf build/wheels && mkdir -p build/wheels/symbols
 	@! command -v objcopy >/dev/null || for program in narrows-agent narrows-bpf; do \
 	    built=$$CARGO_TARGET_DIR/release/$$program symbols=build/wheels/symbols/$$program.debug; \
@@ -184,8 +181,7 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 	    objcopy --strip-all --add-gnu-debuglink=$$symbols $$built python/narrows/_bin/$$program; \
 	done
 	$(BIN)/maturin build --release --strip --quiet --out build/wheels
-	@rm -rf python/narrows/_scenarios python/narrows/_programs python/narrows/_labs
-	@rm -rf python/narrows/_examples python/narrows/_sources.tar.xz
+	@.ci/shipped --remove python/narrows
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
 dist: wheel ## make what a release publishes into build/dist: wheels for Linux and macOS, sources, SBOM, sums; half an hour

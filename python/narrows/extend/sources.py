@@ -82,15 +82,15 @@ def pack(place: Path) -> None:
     place.write_bytes(lzma.compress(plain.getvalue(), preset=9))
 
 
-def ship() -> None:
-    """Puts the archive and the examples into the package, for a wheel."""
-    pack(_PACKAGE / ARCHIVE)
+def ship(package: Path) -> None:
+    """Puts the archive and the examples into the folder of a package, for a wheel."""
+    pack(package / ARCHIVE)
     tree = find_tree()
     assert tree is not None, "wheels are made in a source tree"
-    shutil.rmtree(_PACKAGE / EXAMPLES, ignore_errors=True)
+    shutil.rmtree(package / EXAMPLES, ignore_errors=True)
     for example in sorted((tree / "examples").glob("own-*")):
         skipped = shutil.ignore_patterns("target", "Cargo.lock", "rustfmt.toml")
-        shutil.copytree(example, _PACKAGE / EXAMPLES / example.name, ignore=skipped)
+        shutil.copytree(example, package / EXAMPLES / example.name, ignore=skipped)
 
 
 def folder_for_crates() -> Path:
