@@ -21,9 +21,9 @@ from msgspec import structs
 from narrows.documents.data import Part, to_data
 from narrows.documents.resolved import BACKWARD, DUMBBELL, FORWARD, Change, Network, lay_over
 from narrows.errors import DataError, ProgramError, UnavailableError, UsageError, reason
-from narrows.keys.value import Context
 from narrows.scenario import load
 from narrows.scenario import registry as registries
+from narrows.scenario.declarations.value import Context
 from narrows.scenario.elements import Item, Link, list_items, same_names
 from narrows.scenario.files import Files, name_in_store
 from narrows.scenario.problems import Problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -33,3 +34,11 @@ def in_threads(function: Callable[[_Item], _Found], items: Iterable[_Item]) -> l
     finally:
         pool.shutdown(cancel_futures=True)
     return result
+
+
+def stay_apart() -> None:
+    """Moves this thread away from the last processor, on which packets are emulated."""
+    with contextlib.suppress(AttributeError, OSError):
+        usable = sorted(os.sched_getaffinity(0))
+        if len(usable) > 1:
+            os.sched_setaffinity(0, usable[:-1])

@@ -59,5 +59,5 @@ def test_agents_are_started_by_their_client_only() -> None:
         if "subprocess.Popen(" in file.read_text(encoding="utf-8")
     }
     # Reports are drawn by separate processes; compilers and wrappers of Pantheon are external.
-    others = {"report/assemble.py", "programs/build.py", "scenario/programs/wrapper.py"}
+    others = {"extend/building.py", "report/assemble.py", "programs/build.py", "scenario/programs/wrapper.py"}
     assert starts == {"agent/location.py", "agent/process.py", "hosts/ssh.py"} | others

@@ -17,8 +17,8 @@ from browser import PROGRAM, Browser
 from live_kit import cell_of, load, sample, watch_run
 from narrows.errors import UnavailableError
 from narrows.live.orders import Desk
-from narrows.live.page import Sent, Server, serve
 from narrows.live.watch import Watch
+from narrows.live_page.page import Sent, Server, serve
 
 IN_BROWSER = pytest.mark.skipif(
     PROGRAM is None and os.environ.get("CI") != "true",

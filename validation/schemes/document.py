@@ -9,7 +9,7 @@ from typing import Any
 
 from narrows import __version__
 from narrows.files import read_packaged
-from narrows.keys.reference import cell
+from narrows.scenario.declarations.reference import cell
 from narrows.schemes.status import MARKS
 from narrows.text import markdown_table
 from validation.schemes.check import HOLDS

@@ -9,8 +9,8 @@ from msgspec import field
 
 from narrows.documents.archive import Limits
 from narrows.documents.data import Part
-from narrows.keys.declaration import Key, read_format
-from narrows.keys.reader import Reader, read_file
+from narrows.scenario.declarations.declaration import Key, read_format
+from narrows.scenario.declarations.reader import Reader, read_file
 from narrows.scenario.overrides import Override
 from narrows.scenario.problems import Wrong, mapping_of
 from narrows.scenario.sections import Section

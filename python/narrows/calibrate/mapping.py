@@ -26,9 +26,9 @@ from msgspec import convert
 from narrows.calibrate.table import LOSS, QUANTITIES, THROUGHPUT, Table
 from narrows.documents.data import Part
 from narrows.errors import DataError
-from narrows.keys.declaration import Key, read_format
-from narrows.keys.reader import Reader, parse_file, read_text
-from narrows.keys.value import Value
+from narrows.scenario.declarations.declaration import Key, read_format
+from narrows.scenario.declarations.reader import Reader, parse_file, read_text
+from narrows.scenario.declarations.value import Value
 from narrows.scenario.matrix import in_words
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Param

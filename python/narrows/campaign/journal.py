@@ -39,8 +39,6 @@ CELL, ROUND, SESSION = "cell", "round", "session"
 #: Seconds of lines that a power cut may destroy.
 _SYNC_S = 1.0
 _SUM = re.compile(rb'(\{.*), "sum": "([0-9a-f]{32})"\}', re.DOTALL)
-#: macOS has no fdatasync.
-_sync = getattr(os, "fdatasync", os.fsync)
 _REMEDY = "remove the file: finished cells are then taken from their folders"
 
 
@@ -113,7 +111,7 @@ class Journal:
     def sync(self) -> None:
         """Syncs all lines to the disk."""
         if self._handle is not None and self._dirty:
-            _sync(self._handle)
+            getattr(os, "fdatasync", os.fsync)(self._handle)  # macOS has no fdatasync.
             self._dirty, self._synced = False, time.monotonic()
 
     def close(self) -> None:

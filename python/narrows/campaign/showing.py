@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from narrows.campaign.live_view import LiveView
 from narrows.campaign.plan import Plan, make_plan
 from narrows.campaign.progress import ProgressView
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.agent import Facts
 from narrows.errors import UsageError
 from narrows.live.orders import Desk
-from narrows.live.view import LiveView
 from narrows.live.watch import Watch
 
 #: The scenario that repeats a run with its changes, in the folder of the campaign.

@@ -95,7 +95,7 @@ class LiveOptions:
         if not self.on_page:
             yield showing
             return
-        from narrows.live.page import serve
+        from narrows.live_page.page import serve
 
         with serve(showing.watch, self.live_port or 0) as server:
             say(f"live: {server.url}")

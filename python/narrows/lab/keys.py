@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from narrows.keys.declaration import Schema, read_format
-from narrows.keys.schema import document, in_json, section_schema
+from narrows.scenario.declarations.declaration import Schema, read_format
+from narrows.scenario.declarations.schema import document, in_json, section_schema
 
 FORMAT = read_format(Path(__file__).parent)
 

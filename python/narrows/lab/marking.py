@@ -14,7 +14,6 @@ from narrows.documents.laboratory import LabReport
 from narrows.documents.lessons import MARKS_FORMAT, Mark, Marks, Student, Unmarked
 from narrows.errors import DataError, NarrowsError
 from narrows.files import find_shipped_labs
-from narrows.keys.reader import read_file
 from narrows.lab.comparing import compare
 from narrows.lab.keys import FORMAT
 from narrows.lab.lesson import FILE, read_answers
@@ -24,6 +23,7 @@ from narrows.lab.store import SOLUTIONS, user_folder
 from narrows.lab.tasks import Question
 from narrows.lab.written_numbers import read_number
 from narrows.report.units import trim
+from narrows.scenario.declarations.reader import read_file
 from narrows.text import any_of, did_you_mean, plural, shorten
 
 if TYPE_CHECKING:

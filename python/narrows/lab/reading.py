@@ -10,10 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from narrows.documents.data import Part
-from narrows.keys.reader import File, read_file
 from narrows.lab.keys import FORMAT
 from narrows.lab.published import Published
 from narrows.lab.tasks import Drawing, Lesson, Pair, Question, Task, expand_conditions
+from narrows.scenario.declarations.reader import File, read_file
 from narrows.text import any_of, did_you_mean, shorten, suggest
 
 FILE = "lab.yaml"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.files import SHIPPED
-from narrows.keys.reference import cell, fill_template, keys_table
 from narrows.lab.keys import FORMAT
 from narrows.lab.store import list_families
+from narrows.scenario.declarations.reference import cell, fill_template, keys_table
 from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.keys.reference import cell, describe_values, fill_template
 from narrows.reference.examples import BOTTLENECK, FAMILIES, Example
+from narrows.scenario.declarations.reference import cell, describe_values, fill_template
 from narrows.scenario.reference import parameters, short_form
 from narrows.text import markdown_table
 

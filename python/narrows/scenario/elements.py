@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from narrows.documents.components import BOTTLENECK, FIXED_DELAY, Component, Element
-from narrows.keys.value import Context, Value
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.habits import HABITS
 from narrows.scenario.params import entry_from, read_entry
 from narrows.scenario.problems import Problems, Wrong, unknown_key

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from narrows.keys.value import Context, Value
 from narrows.scenario import registry
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.programs import playback

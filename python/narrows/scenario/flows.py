@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import field as key
 
 from narrows.documents.components import Component
-from narrows.keys.value import Context, Value
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
 from narrows.scenario.network import BACKWARD, FORWARD, GRAPH, RECEIVER, SENDER, Network

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from narrows.keys.declaration import read_format
+from narrows.scenario.declarations.declaration import read_format
 
 FORMAT = read_format(Path(__file__).parent)
 #: Keys of the top level, and of `real_path`.

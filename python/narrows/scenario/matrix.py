@@ -20,9 +20,9 @@ from msgspec import structs
 from narrows.documents.resolved import SchemeRow, find_differences
 from narrows.documents.results import Expectation
 from narrows.errors import Problem, ScenarioError, UsageError
-from narrows.keys.declaration import Schema
-from narrows.keys.schema import by_type
 from narrows.scenario import overrides, pairs, real_path
+from narrows.scenario.declarations.declaration import Schema
+from narrows.scenario.declarations.schema import by_type
 from narrows.scenario.derived import evaluate, quantity_of, suffix
 from narrows.scenario.keys import KEYS
 from narrows.scenario.model import Scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from narrows.documents.resolved import WHOLE_RUN, Measure
-from narrows.keys.value import Context, Value
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.network import Network
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from narrows.keys.value import Context, Value
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.network import Network
 from narrows.scenario.problems import Problems
 from narrows.scenario.registry import Registry

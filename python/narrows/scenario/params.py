@@ -5,8 +5,8 @@ from __future__ import annotations
 from narrows.documents.components import Component
 from narrows.documents.resolved import Params
 from narrows.errors import DataError
-from narrows.keys.value import STEPS, Context, Value
 from narrows.scenario import quantity
+from narrows.scenario.declarations.value import STEPS, Context, Value
 from narrows.scenario.problems import Wrong, unknown_key
 from narrows.scenario.quantity import EXAMPLES, NoUnitError, QuantityError
 from narrows.scenario.registry import Entry, Param

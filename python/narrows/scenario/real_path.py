@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from narrows.documents.components import Element
 from narrows.errors import UsageError
-from narrows.keys.declaration import Key
-from narrows.keys.reader import Reader, Section
+from narrows.scenario.declarations.declaration import Key
+from narrows.scenario.declarations.reader import Reader, Section
 from narrows.scenario.keys import FORMAT, REAL_PATH
 from narrows.scenario.network import BACKWARD, DUMBBELL, FORWARD, Network
 from narrows.scenario.problems import Problems, Wrong, mapping_of

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from narrows.keys.reference import cell, describe_default, describe_values, fill_template, keys_table
+from narrows.scenario.declarations.reference import (
+    cell,
+    describe_default,
+    describe_values,
+    fill_template,
+    keys_table,
+)
 from narrows.scenario.keys import KEYS, REAL_PATH
 from narrows.scenario.quantity import EXAMPLES
 from narrows.scenario.registry import Entry, Param, Registry

@@ -15,9 +15,9 @@ from narrows.documents.resolved import (
     SchemeRow,
 )
 from narrows.errors import IsSweep, Problem
-from narrows.keys.reader import note_missing, read_key
-from narrows.keys.value import Context
 from narrows.scenario import draws, matrix, pairs, real_path
+from narrows.scenario.declarations.reader import note_missing, read_key
+from narrows.scenario.declarations.value import Context
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.feasibility import Check

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from narrows.keys.declaration import Key, Schema
-from narrows.keys.schema import (
+from narrows.scenario import dscp, expect, matrix
+from narrows.scenario.declarations.declaration import Key, Schema
+from narrows.scenario.declarations.schema import (
     WITH_UNIT,
     by_type,
     description,
@@ -27,8 +28,7 @@ from narrows.keys.schema import (
     units_pattern,
     value_schema,
 )
-from narrows.keys.value import STEPS
-from narrows.scenario import dscp, expect, matrix
+from narrows.scenario.declarations.value import STEPS
 from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.registry import Entry, Param, Registry

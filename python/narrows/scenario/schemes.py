@@ -12,7 +12,7 @@ from narrows.documents.components import Values
 from narrows.documents.programs import Plan
 from narrows.documents.resolved import NamedFile, Params
 from narrows.errors import DataError, Problem
-from narrows.keys.value import Context
+from narrows.scenario.declarations.value import Context
 from narrows.scenario.files import Files
 from narrows.scenario.habits import HABITS
 from narrows.scenario.model_lists import ModelChoice, choose

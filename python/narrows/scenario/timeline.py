@@ -11,7 +11,7 @@ from functools import cached_property
 
 from narrows.documents.components import Component, Element, Values
 from narrows.documents.resolved import Change
-from narrows.keys.value import Context, Value
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from narrows.keys.value import Context, Value
 from narrows.scenario import real_path
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.graph import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from narrows.errors import DataError
-from narrows.keys.reference import describe_values
 from narrows.scenario import registry
+from narrows.scenario.declarations.reference import describe_values
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX
 from narrows.scenario.quantity import show
 from narrows.scenario.reference import MODELS

@@ -5,7 +5,7 @@ It depends on no machine, so that the text is the same wherever it is generated.
 
 from __future__ import annotations
 
-from narrows.keys.reference import cell
+from narrows.scenario.declarations.reference import cell
 from narrows.scenario.registry import Entry, Registry
 from narrows.schemes import header
 from narrows.schemes.page import profiles, rows

@@ -168,7 +168,7 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
 
 def _single(base: Mapping) -> tuple[int, int]:
     """The written seed and number of runs of a scenario."""
-    from narrows.keys.reader import read_key
+    from narrows.scenario.declarations.reader import read_key
     from narrows.scenario.keys import KEYS
     from narrows.scenario.problems import Problems
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from narrows.keys.declaration import Schema, read_format
-from narrows.keys.schema import document, in_json, quantity_schema, section_schema
+from narrows.scenario.declarations.declaration import Schema, read_format
+from narrows.scenario.declarations.schema import document, in_json, quantity_schema, section_schema
 
 FORMAT = read_format(Path(__file__).parent)
 SCHEMA = FORMAT.keys("manifest")["schema"].example

@@ -12,9 +12,9 @@ from msgspec import convert, field
 
 from narrows.documents.data import Part
 from narrows.documents.programs import CONNECTOR, LISTENER
-from narrows.keys import reader
-from narrows.keys.declaration import Key
-from narrows.keys.value import Value
+from narrows.scenario.declarations import reader
+from narrows.scenario.declarations.declaration import Key
+from narrows.scenario.declarations.value import Value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.programs.keys import (
     BUILT,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from narrows.errors import DataError, reason
 from narrows.files import data_folder, read_bytes
-from narrows.keys.reader import Section
+from narrows.scenario.declarations.reader import Section
 from narrows.scenario.problems import Wrong
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.files import find_shipped_programs
-from narrows.keys.reference import cell, fill_template, keys_table
+from narrows.scenario.declarations.reference import cell, fill_template, keys_table
 from narrows.scenario.programs.keys import FORMAT, PLACEHOLDERS
 from narrows.scenario.programs.manifest import read
 from narrows.text import markdown_table

@@ -72,7 +72,7 @@ class Server(ThreadingHTTPServer):
 @contextlib.contextmanager
 def serve(watch: Watch, port: int = 0) -> Iterator[Server]:
     """Serves the page inside the context."""
-    from narrows.live.view import stay_apart
+    from narrows.threads import stay_apart
 
     def work() -> None:
         stay_apart()
@@ -96,7 +96,7 @@ def page(*, takes_orders: bool) -> str:
     from narrows.report.page import asset, environment, style_sheet
 
     def own(name: str) -> str | None:
-        place = files("narrows.live").joinpath("templates", PurePosixPath(name).name)
+        place = files("narrows.live_page").joinpath("templates", PurePosixPath(name).name)
         return place.read_text(encoding="utf-8") if place.is_file() else None
 
     template = environment(own).get_template("live.html.j2")

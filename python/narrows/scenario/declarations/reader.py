@@ -13,8 +13,8 @@ from msgspec import convert
 
 from narrows.errors import DataError, Problem, ScenarioError
 from narrows.files import read_whole
-from narrows.keys.declaration import Format, Key
-from narrows.keys.value import Context, Value
+from narrows.scenario.declarations.declaration import Format, Key
+from narrows.scenario.declarations.value import Context, Value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, in_yaml, parse_value
 from narrows.text import shorten

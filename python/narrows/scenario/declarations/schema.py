@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from narrows.keys.declaration import Format, Key, Schema
-from narrows.keys.value import STEPS
+from narrows.scenario.declarations.declaration import Format, Key, Schema
+from narrows.scenario.declarations.value import STEPS
 from narrows.scenario.quantity import EXAMPLES, SPELLINGS, show
 from narrows.scenario.registry import Param
 

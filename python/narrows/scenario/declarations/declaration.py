@@ -11,11 +11,11 @@
         example: "{jain: {metric: jain_index}}"
         named: column             # sections by names
 
-A key has a `kind` (of `narrows.keys.value`, or of the reader of its files), or it contains sections:
-`of: SECTION` one, `list: SECTION` several in a list, `named: SECTION` several by names, which match the
-pattern `names`. `choices` alone makes a kind. Defaults and limits are in base units (ns, bit/s, bytes). A key
-without a kind has a separate reader. `schema` adds to the JSON Schema of sections, and replaces that of
-other kinds.
+A key has a `kind` (of `narrows.scenario.declarations.value`, or of the reader of its files), or it contains
+sections: `of: SECTION` one, `list: SECTION` several in a list, `named: SECTION` several by names, which
+match the pattern `names`. `choices` alone makes a kind. Defaults and limits are in base units (ns, bit/s,
+bytes). A key without a kind has a separate reader. `schema` adds to the JSON Schema of sections, and
+replaces that of other kinds.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from narrows.keys.declaration import Key
-from narrows.keys.value import STEPS
+from narrows.scenario.declarations.declaration import Key
+from narrows.scenario.declarations.value import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
 from narrows.scenario.registry import Param
 from narrows.text import markdown_table

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 
 from rich.console import Group
@@ -18,6 +16,7 @@ from narrows.live.keyboard import Keyboard
 from narrows.live.terminal import draw, in_a_line
 from narrows.live.watch import Watch
 from narrows.scenario.model import Cell
+from narrows.threads import stay_apart
 
 #: Time between two lines where there is no terminal.
 _LINE_S = 1.0
@@ -115,14 +114,6 @@ class LiveView(ProgressView):
             return
         self._apart = True
         stay_apart()
-
-
-def stay_apart() -> None:
-    """Moves this thread away from the last processor."""
-    with contextlib.suppress(AttributeError, OSError):
-        usable = sorted(os.sched_getaffinity(0))
-        if len(usable) > 1:
-            os.sched_setaffinity(0, usable[:-1])
 
 
 def _event(reading: Reading) -> dict[str, object]:

@@ -1,0 +1,1 @@
+"""The page of `narrows run --live-page`: runs under way in a browser of this machine."""
