@@ -222,6 +222,11 @@ def data_folder() -> Path:
     return _users("XDG_DATA_HOME", ".local/share")
 
 
+def cache_folder() -> Path:
+    """Our folder for reproducible files (it need not exist)."""
+    return _users("XDG_CACHE_HOME", ".cache")
+
+
 def _users(variable: str, usual: str) -> Path:
     # Empty and relative values must be ignored: XDG Base Directory Specification.
     folder = Path(os.environ.get(variable, ""))

@@ -41,8 +41,8 @@ pub use outcome::{
     WakeupDelay, WakeupDelays,
 };
 pub use program::{
-    EndPlan, EndsWith, Program, ProgramFile, ProgramLimits, ProgramReport, Readiness, Side,
-    SidePlan, StandardInput,
+    EndPlan, EndsWith, Program, ProgramFile, ProgramLimits, ProgramReport, ProgramRoot, Readiness,
+    Side, SidePlan, StandardInput,
 };
 pub use program_reports::ProgramReports;
 pub use registry::registry;

@@ -128,6 +128,21 @@ pub struct ProgramLimits {
     pub output_bytes: u64,
 }
 
+/// A folder in which the processes of a program run as in a separate file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramRoot {
+    /// Its path.
+    pub folder: String,
+    /// `folder`, or `oci` for an unpacked archive.
+    pub kind: String,
+    /// Digest of its content: of the manifest of an archive, or over names, modes and contents of a folder.
+    pub digest: String,
+    /// Variables that an archive sets for its programs.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
 /// A program with one of its variants.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,6 +178,9 @@ pub struct Program {
     /// File in the folder of the receiving side in which a player reports segments; only stored.
     #[serde(default)]
     pub segments: Option<String>,
+    /// Its file system, if not that of the machine.
+    #[serde(default)]
+    pub root: Option<ProgramRoot>,
     /// Metrics that it reports in its output.
     #[serde(default)]
     pub reports: serde_json::Value,

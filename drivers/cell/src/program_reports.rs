@@ -78,6 +78,9 @@ fn description(
         "start_up_ns": first.map(|first| first.saturating_sub(flow.start.ns())),
         "traffic": traffic,
     });
+    if let Some(root) = &program.root {
+        described["root"] = json!(root);
+    }
     for (role, report) in reports {
         described[program.side_at(role).name()] = json!(report);
     }

@@ -7,7 +7,9 @@
 pub mod batched_udp;
 pub mod clock;
 pub mod cpu;
+pub mod enclosure;
 pub mod ethtool;
+pub mod inside;
 pub mod limits;
 pub mod mmsg;
 pub mod netlink;

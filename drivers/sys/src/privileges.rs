@@ -4,9 +4,10 @@
 use super::{process, seccomp};
 use rustix::process::geteuid;
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, Gid, Uid, capabilities, configure_capability_in_ambient_set,
-    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, CapabilitySets, Gid, Uid, capabilities, clear_ambient_capability_set,
+    configure_capability_in_ambient_set, remove_capability_from_bounding_set, set_capabilities,
+    set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
 };
 use std::fs;
 use std::io;
@@ -44,24 +45,55 @@ pub fn is_capable() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(NAMESPACES))
 }
 
-/// Permanently turns this process into one of an ordinary user: root becomes the user `nobody`, and privileges not in
+/// Permanently turns this process into one of an ordinary user: root becomes the user 65534, and privileges not in
 /// `need` are dropped. It still ends with its parent. The process must have a single thread.
 ///
 /// # Errors
 /// The kernel's error; the process should not continue then.
 pub fn give_up(need: Need) -> io::Result<()> {
-    if geteuid().is_root() && has_many_users() {
+    if owner_of_nothing().is_some() {
         set_keep_capabilities(true)?;
-        set_thread_groups(&[])?;
-        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-        set_thread_res_gid(group, group, group)?;
-        set_thread_res_uid(user, user, user)?;
+        become_nobody()?;
     }
     set_no_new_privs(true)?;
     keep_in_thread(need)?;
     // The kernel clears this setting when a process changes its user (prctl(2)).
     process::die_with_parent();
     Ok(())
+}
+
+/// The user and group without files to whom root may change; `None` for other users, and where they do not exist.
+pub fn owner_of_nothing() -> Option<(u32, u32)> {
+    (geteuid().is_root() && has_many_users()).then_some((NOBODY, NOBODY))
+}
+
+/// Changes from root to the user who owns nothing. Does not allocate.
+fn become_nobody() -> io::Result<()> {
+    set_thread_groups(&[])?;
+    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    set_thread_res_gid(group, group, group)?;
+    Ok(set_thread_res_uid(user, user, user)?)
+}
+
+/// Permanently drops all capabilities between `fork` and `exec`, and with that flag the user as well. The program that is
+/// started cannot regain any. Does not allocate.
+pub(super) fn drop_all(nobody: bool) -> io::Result<()> {
+    for capability in CapabilitySet::all().iter() {
+        // The kernel does not know all of them.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    let _ = clear_ambient_capability_set();
+    if nobody {
+        become_nobody()?;
+    }
+    set_no_new_privs(true)?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    Ok(set_capabilities(None, sets)?)
 }
 
 /// Drops privileges not in `need`, and unneeded system calls, for the calling thread alone.

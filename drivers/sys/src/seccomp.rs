@@ -6,12 +6,13 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 use std::collections::BTreeMap;
 use std::io;
 
+/// Calls that start other programs.
+const STARTING: [libc::c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
+
 /// Calls that are rejected with "operation not permitted". All others stay allowed, since libraries choose among many
 /// equivalent calls.
-const REFUSED: [libc::c_long; 37] = [
-    // Other programs and processes.
-    libc::SYS_execve,
-    libc::SYS_execveat,
+const REFUSED: [libc::c_long; 35] = [
+    // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -52,35 +53,59 @@ const REFUSED: [libc::c_long; 37] = [
     libc::SYS_settimeofday,
 ];
 
-/// Permanently rejects these calls for the calling thread, and for those that it starts later. Does nothing if the
-/// kernel has no such filters.
+/// Permanently rejects these calls, and those that start programs, for the calling thread and for those that it starts
+/// later. Does nothing if the kernel has no such filters.
 ///
 /// # Errors
 /// The kernel's error, except for missing support.
 pub(super) fn refuse_in_thread() -> io::Result<()> {
-    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
-        return Ok(());
-    };
-    let filter = SeccompFilter::new(
-        REFUSED
-            .iter()
-            .map(|&call| (call, Vec::new()))
-            .collect::<BTreeMap<_, _>>(),
-        SeccompAction::Allow,
-        SeccompAction::Errno(libc::EPERM as u32),
-        arch,
-    );
-    let program: BpfProgram = filter
-        .and_then(TryInto::try_into)
-        .map_err(io::Error::other)?;
-    match seccompiler::apply_filter(&program) {
-        Ok(()) => Ok(()),
-        Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error))
-            if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) =>
-        {
-            Ok(())
+    Filter::new(STARTING.iter().chain(&REFUSED))?.apply()
+}
+
+/// A filter that is prepared before `fork` and applied after it.
+#[derive(Clone, Debug)]
+pub(super) struct Filter(BpfProgram);
+
+impl Filter {
+    /// The filter of a program that may start other programs.
+    ///
+    /// # Errors
+    /// The filter cannot be compiled.
+    pub(super) fn of_program() -> io::Result<Filter> {
+        Filter::new(REFUSED.iter())
+    }
+
+    /// Rejects `calls`; an empty filter where filters are not supported for the architecture.
+    fn new<'a>(calls: impl Iterator<Item = &'a libc::c_long>) -> io::Result<Filter> {
+        let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+            return Ok(Filter(BpfProgram::new()));
+        };
+        let filter = SeccompFilter::new(
+            calls
+                .map(|&call| (call, Vec::new()))
+                .collect::<BTreeMap<_, _>>(),
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::EPERM as u32),
+            arch,
+        );
+        let program = filter.and_then(TryInto::try_into);
+        program.map(Filter).map_err(io::Error::other)
+    }
+
+    /// Applies it to the calling thread. Allocates only if the kernel refuses it.
+    pub(super) fn apply(&self) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
         }
-        Err(error) => Err(io::Error::other(error)),
+        match seccompiler::apply_filter(&self.0) {
+            Ok(()) => Ok(()),
+            Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error))
+                if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(io::Error::other(error)),
+        }
     }
 }
 

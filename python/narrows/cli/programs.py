@@ -52,6 +52,8 @@ def _list_or_continue(
     console = stdout_console()
     console.print(made)
     for entry in entries:
+        if entry.root is not None:
+            console.print(f"{entry.name}: runs in the root {entry.root}", soft_wrap=True)
         if why := entry.problem or entry.missing:
             console.print(f"{entry.name}: {why}", soft_wrap=True)
 
@@ -81,6 +83,7 @@ def _list() -> list[ListedProgram]:
                 licence=program.licence,
                 variants=list(program.variants),
                 data=program.data,
+                root=None if program.root is None else str(program.root.path),
                 missing=why_missing(plan(program, first, defaults(program, first))),
             )
         )

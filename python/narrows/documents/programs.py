@@ -22,9 +22,23 @@ class ListedProgram(Part, frozen=True, kw_only=True, omit_defaults=False):
     licence: str = ""
     variants: list[str] = field(default_factory=list)
     data: str | None = None
+    #: The folder or archive that is its root file system.
+    root: str | None = None
     #: Why it can't run here, or can't be read.
     missing: str | None = None
     problem: str | None = None
+
+
+class Root(Part, frozen=True, kw_only=True, omit_defaults=False):
+    """A folder that is the root file system of a program."""
+
+    folder: str
+    #: `folder`, or `oci` for an unpacked archive.
+    kind: str
+    #: The digest of the manifest of an archive, or over names, modes and contents of a folder.
+    digest: str
+    #: Variables that an archive sets for its programs.
+    env: dict[str, str] = field(default_factory=dict)
 
 
 class Side(Part, frozen=True, kw_only=True):
@@ -79,6 +93,8 @@ class Plan(Part, frozen=True, kw_only=True):
     #: The command that prints its version.
     version: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    #: Its file system, if not that of the machine.
+    root: Root | None = None
     listener: Side = Side(command=[])
     connector: Side = Side(command=[])
     end: End | None = None

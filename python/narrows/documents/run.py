@@ -216,12 +216,22 @@ class ProgramTraffic(Part, frozen=True, kw_only=True):
     conversations: list[Conversation]
 
 
+class ProgramRoot(Part, frozen=True, kw_only=True):
+    """The root file system of a program."""
+
+    folder: str
+    kind: str
+    digest: str
+    env: dict[str, str] = field(default_factory=dict)
+
+
 class ProgramRun(Part, frozen=True, kw_only=True):
     """The program of a flow (drivers/cell/src/program_reports.rs)."""
 
     name: str
     #: The side that sends data.
     data: str | None = None
+    root: ProgramRoot | None = None
     reports: dict[str, ReportPlan] | None = None
     first_data_ns: Integer | None = None
     traffic: ProgramTraffic | None = None

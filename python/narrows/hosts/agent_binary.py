@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError, UnavailableError, reason
-from narrows.files import home_folder, open_regular
+from narrows.files import cache_folder, open_regular
 
 #: e_machine of ELF files, by the output of `uname -m` (elf.h).
 _MACHINES = {
@@ -143,12 +143,6 @@ def _forget_others(folder: Path, kept: Path) -> None:
         if other != kept:
             with contextlib.suppress(OSError):
                 other.unlink()
-
-
-def cache_folder() -> Path:
-    """Our folder for reproducible files."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(base if base and base.startswith("/") else home_folder() / ".cache") / "narrows"
 
 
 def fitting(program: Program, machine: str, host: str) -> None:

@@ -110,6 +110,8 @@ def in_words(trial: Trial) -> list[str]:
     program = trial.program
     if program is None:
         return lines
+    if program.root is not None:
+        lines.append(f"  root       {program.root.folder} ({program.root.digest})")
     processes = ((LISTENER, program.listener), (CONNECTOR, program.connector))
     for side, process in processes:
         if process is not None:

@@ -422,6 +422,8 @@ def fingerprints(campaign: Campaign) -> Table:
             version = f"kernel {mark.kernel}" if mark.kernel else mark.version or "unknown"
             if mark.git and not mark.kernel:
                 version += f" ({mark.git})"
+            if flow.program and flow.program.root:
+                version += f", root {flow.program.root.digest[:19]}"
             params = ", ".join(prose.params(registry.load().schemes.get(mark.name or ""), mark.params))
             if flow.flow in own:
                 params += f" ({TRAINED_BY_NARROWS})"

@@ -34,6 +34,7 @@ def program_page(name: str, machine: Machine) -> Page:
     reported = ", ".join(report.name for report in program.reports)
     paragraphs = [
         f"A program of others, as {program.path} describes it; the {program.data} sends the data.{licence}",
+        *([f"It runs in the root {program.root.path}."] if program.root else []),
         *([f"It reports itself: {reported}."] if reported else []),
     ]
     rows = tuple(

@@ -1,31 +1,9 @@
 //! The files of which a program consists.
 
+use super::file_system::FileSystem;
 use narrows_cell::{ProgramFile, read_regular, sha256};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// Default search path of programs.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// The file of a program: the path itself if it has a slash, else the first on `PATH`, which `env` may set.
-pub(super) fn find(name: &str, env: &[(String, String)]) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path));
-    }
-    let set = env.iter().find(|(name, _)| name == "PATH");
-    let path = set.map_or_else(
-        || std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into()),
-        |(_, value)| value.into(),
-    );
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|path| is_program(path))
-}
-
-fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
 
 /// The files whose code a process has mapped.
 pub(super) fn mapped(pid: u32) -> Vec<PathBuf> {
@@ -46,9 +24,15 @@ fn read_maps(maps: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The program, the files that it needs, and the mapped libraries, each once, with the hash of its content.
-pub(super) fn identify(program: &Path, needed: &[String], mapped: &[PathBuf]) -> Vec<ProgramFile> {
-    let program = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+/// The program, the files that it needs, and the mapped libraries, each once, with the hash of its content; paths are
+/// those that the program uses.
+pub(super) fn identify(
+    program: &Path,
+    needed: &[String],
+    mapped: &[PathBuf],
+    place: FileSystem,
+) -> Vec<ProgramFile> {
+    let program = place.real(program);
     let parts = std::iter::once(("program", program))
         .chain(needed.iter().map(|path| ("needed", PathBuf::from(path))))
         .chain(mapped.iter().map(|path| ("library", path.clone())));
@@ -58,9 +42,12 @@ pub(super) fn identify(program: &Path, needed: &[String], mapped: &[PathBuf]) ->
         if found.iter().any(|file| file.path == shown) {
             continue;
         }
+        let content = place
+            .outside(&path)
+            .and_then(|path| read_regular(&path).ok());
         found.push(ProgramFile {
             part: part.to_owned(),
-            sha256: read_regular(&path).ok().map(|content| sha256(&content)),
+            sha256: content.map(|content| sha256(&content)),
             path: shown,
         });
     }
@@ -70,16 +57,6 @@ pub(super) fn identify(program: &Path, needed: &[String], mapped: &[PathBuf]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn programs_are_found_as_shells_find_them() {
-        let shell = find("sh", &[]).unwrap();
-        assert!(is_program(&shell));
-        assert_eq!(find(&shell.display().to_string(), &[]), Some(shell));
-        assert_eq!(find("sh", &[("PATH".into(), "/no/where".into())]), None);
-        assert_eq!(find("no-such-program", &[]), None);
-        assert_eq!(find("/etc/passwd", &[]), None, "it cannot be executed");
-    }
 
     #[test]
     fn code_that_is_mapped_is_told_from_data() {
@@ -102,9 +79,10 @@ mod tests {
 
     #[test]
     fn each_file_has_its_hash_once() {
-        let shell = find("sh", &[]).unwrap();
+        let place = FileSystem::of_machine();
+        let shell = place.find("sh", &[]).unwrap();
         let real = fs::canonicalize(&shell).unwrap();
-        let files = identify(&shell, &["/no/such/file".into()], &[real]);
+        let files = identify(&shell, &["/no/such/file".into()], &[real], place);
         let parts: Vec<&str> = files.iter().map(|file| &*file.part).collect();
         assert_eq!(parts, ["program", "needed"]);
         assert_eq!(files[0].sha256.as_ref().unwrap().len(), 64);

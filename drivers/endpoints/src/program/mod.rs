@@ -7,6 +7,7 @@
 //! ends the program when the agent has ended.
 
 mod cgroup;
+mod file_system;
 mod files;
 mod frames;
 mod output;
@@ -14,9 +15,11 @@ mod placeholders;
 mod process;
 mod ready;
 mod refusals;
+mod root;
 
 use super::{AgentCommand, Channel, EndpointMessage, EndpointTask, Received, cpu, gone};
 use cgroup::Group;
+use file_system::FileSystem;
 use narrows_cell::{
     Context, EndpointOutcome, Program, ProgramReport, Readiness, Role, RunError, Side, SidePlan,
     StandardInput,
@@ -25,6 +28,7 @@ use narrows_sys::poll::{Epoll, Events, Signals, punctual};
 use narrows_sys::{clock, pid_namespace, subreaper};
 use placeholders::Placeholders;
 use process::Started;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -58,6 +62,7 @@ pub(super) fn run(
     let contained = pid_namespace::become_first_process().is_ok();
     subreaper::become_subreaper();
     let mut runner = Runner::new(task, program, logs, channel)?;
+    runner.check_containment(contained)?;
     let kept_by = if contained { "namespace" } else { "subreaper" };
     kept_by.clone_into(&mut runner.report.kept_by);
     let played = runner.play(channel);
@@ -132,7 +137,7 @@ impl<'a> Runner<'a> {
             program,
             side,
             plan,
-            words: Placeholders::new(task, program, &folder),
+            words: Placeholders::new(task, program, &FileSystem::new(program, &folder).log()),
             path: PathBuf::new(),
             logs: logs.join(name),
             folder,
@@ -223,32 +228,40 @@ impl<'a> Runner<'a> {
     fn prepare(&mut self) -> Result<(), RunError> {
         let refused = |text: String| RunError::Program(format!("{} {text}", self.who()));
         let command = self.words.fill_all(&self.plan.command);
-        let env: Vec<(String, String)> = self
-            .plan
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), self.words.fill(value)))
+        let of_root = self.program.root.iter().flat_map(|root| &root.env);
+        let of_plan = self.plan.env.iter();
+        let of_plan = of_plan.map(|(name, value)| (name.clone(), self.words.fill(value)));
+        let env: BTreeMap<String, String> = of_root
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .chain(of_plan)
             .collect();
+        let env: Vec<(String, String)> = env.into_iter().collect();
+        let place = self.file_system();
         let folder = self.plan.folder.as_ref().map_or_else(
-            || self.folder.clone(),
+            || place.log(),
             |folder| PathBuf::from(self.words.fill(folder)),
         );
-        if !folder.is_dir() {
+        if !place.has_folder(&folder) {
             return Err(refused(format!(
                 "cannot be started: its working folder {} does not exist",
                 folder.display()
             )));
         }
-        self.path = files::find(&command[0], &env).ok_or_else(|| {
+        let path = place.find(&command[0], &env).ok_or_else(|| {
+            let root = self.program.root.as_ref();
+            let below = root.map_or_else(String::new, |root| format!(" below {}", root.folder));
             refused(format!(
-                "cannot be started: there is no program {}",
+                "cannot be started: there is no program {}{below}",
                 command[0]
             ))
         })?;
+        self.lend_folder().at(&self.folder)?;
         if self.task.role == Role::Sender && !self.program.version.is_empty() {
             let words = self.words.fill_all(&self.program.version);
-            self.report.version = process::version(&words, &env, &folder);
+            let version = process::version(&words, &env, &folder, self.file_system());
+            self.report.version = version;
         }
+        self.path = path;
         self.report.folder = folder.display().to_string();
         self.report.command = command;
         self.report.env = env.into_iter().collect();
@@ -281,6 +294,7 @@ impl<'a> Runner<'a> {
             self.program.limits,
             wanted,
             self.group.as_ref(),
+            self.file_system(),
         );
         let started = started.map_err(|error| {
             let path = self.path.display();
@@ -393,6 +407,7 @@ impl<'a> Runner<'a> {
             started.end_all();
             started.keep_output(&self.logs, self.program.limits.output_bytes);
         }
+        self.take_folder_back();
         let _ = fs::remove_dir(&self.folder);
     }
 
@@ -420,7 +435,8 @@ impl<'a> Runner<'a> {
             mapped.clone_from(&started.mapped);
         }
         let needed = self.words.fill_all(&self.program.files);
-        report.files = files::identify(&self.path, &needed, &mapped);
+        report.files = files::identify(&self.path, &needed, &mapped, self.file_system());
+        self.take_folder_back();
         let mut outcome = EndpointOutcome::default();
         if let Some(file) = &self.program.frames {
             frames::add(&mut outcome, &self.folder.join(file), zero);

@@ -1,6 +1,7 @@
 //! A started program and its descendants.
 
 use super::cgroup::Group;
+use super::file_system::FileSystem;
 use super::files;
 use super::output::Output;
 use narrows_cell::{ProgramLimits, ProgramReport, StandardInput};
@@ -67,13 +68,12 @@ impl Started {
         bounds: ProgramLimits,
         wanted: Option<String>,
         group: Option<&Group>,
+        place: FileSystem,
     ) -> io::Result<Started> {
         let mut command = Command::new(path);
         command
             .arg0(&report.command[0])
             .args(&report.command[1..])
-            .envs(&report.env)
-            .current_dir(&report.folder)
             .stdin(match stdin {
                 StandardInput::Null => Stdio::null(),
                 StandardInput::Open | StandardInput::Endless => Stdio::piped(),
@@ -89,6 +89,9 @@ impl Started {
         if let Some(group) = group {
             limits::join(&mut command, group.entrance()?);
         }
+        // Last, because it may change the user.
+        let env: Vec<(String, String)> = report.env.clone().into_iter().collect();
+        place.contain(&mut command, Path::new(&report.folder), &env)?;
         let at_ns = clock::mono_ns();
         let mut child = spawn(&mut command)?;
         let mut input = child.stdin.take();
@@ -290,14 +293,16 @@ fn name_of(pid: u32) -> String {
 }
 
 /// The beginning of the output of a version command.
-pub(super) fn version(words: &[String], env: &[(String, String)], folder: &Path) -> Option<String> {
+pub(super) fn version(
+    words: &[String],
+    env: &[(String, String)],
+    folder: &Path,
+    place: FileSystem,
+) -> Option<String> {
     let (name, arguments) = words.split_first()?;
-    let mut command = Command::new(files::find(name, env)?);
-    command
-        .args(arguments)
-        .envs(env.iter().map(|(name, value)| (name, value)))
-        .current_dir(folder)
-        .stdin(Stdio::null());
+    let mut command = Command::new(place.find(name, env)?);
+    command.args(arguments).stdin(Stdio::null());
+    place.contain(&mut command, folder, env).ok()?;
     let mut child = spawn(&mut command).ok()?;
     let outputs = read_outputs(&mut child, VERSION_BYTES, None).ok()?;
     let limit = Instant::now() + VERSION_LIMIT;

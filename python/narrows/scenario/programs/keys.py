@@ -21,6 +21,8 @@ LISTENS = ("tcp", "udp", "port")
 PORT = "{port}"
 #: The placeholder for the folder of the build.
 BUILT = "built"
+#: The placeholder for the folder of the manifest.
+HERE = "here"
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

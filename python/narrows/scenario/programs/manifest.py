@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
 from msgspec import convert, field
 
+from narrows.documents import programs as document
 from narrows.documents.data import Part
 from narrows.documents.programs import CONNECTOR, LISTENER
 from narrows.scenario.declarations import reader
@@ -19,6 +21,7 @@ from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.programs.keys import (
     BUILT,
     FORMAT,
+    HERE,
     LISTENS,
     PLACEHOLDERS,
     PORT,
@@ -39,6 +42,7 @@ from narrows.scenario.programs.reports import (
     read_pattern,
     read_unit,
 )
+from narrows.scenario.programs.root import PATH, Root, check_words, read_root
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten, suggest
@@ -80,6 +84,7 @@ class _Written(Part, frozen=True, kw_only=True):
     parameters: dict[str, Parameter]
     files: tuple[str, ...]
     build: Recipe | None
+    root: Root | None
     end: End
     limits: Limits
     reports: dict[str, Report]
@@ -94,6 +99,7 @@ class _Keys(Section, frozen=True, kw_only=True):
     listeners: Node | None = None
     parameters: Node | None = None
     build: Node | None = None
+    root: Node | None = None
 
 
 class _SideKeys(Section, frozen=True, kw_only=True):
@@ -103,6 +109,7 @@ class _SideKeys(Section, frozen=True, kw_only=True):
     ready: Node | None = None
     stdin: Node | None = None
     folder: Node | None = None
+    env: Node | None = None
 
 
 class _Report(Part, frozen=True, kw_only=True):
@@ -140,6 +147,10 @@ class _Reader(reader.Reader):
         self.words = {*PLACEHOLDERS, *self.parameters}
         if keys.build is None:
             self.words.remove(BUILT)
+        self.builds = keys.build is not None
+        self.root_node = keys.root
+        if self.root_node is not None:
+            self.words.discard(HERE)
 
     def program(self, name: str, sha256: str) -> Program:
         """The program of that name."""
@@ -180,9 +191,29 @@ class _Reader(reader.Reader):
         if side == CONNECTOR and keys.ready is not None and keys.stdin is not None:
             text = "can't be chosen where the connector has ready: a line on it says when the flow begins"
             self.problems.add(keys.key_mark(keys.stdin), text)
-        if keys.folder is None and keys.command is not None:
+        if keys.command is None:
+            return
+        # Errors in a root, a command or a variable alone are noted where it is read.
+        if self.root_node is not None:
+            with Problems().note():
+                root, words = self._root[1], self._words(keys.command)
+                with self.problems.note():
+                    check_words(words, root, _search_path(keys.env), keys.command.mark)
+        elif keys.folder is None:
             with Problems().note():
                 self._check_here(self._words(keys.command), keys.command.mark)
+
+    @cached_property
+    def _root(self) -> tuple[Root, document.Root]:
+        """The root, and its form in cells. Raises `Wrong`."""
+        assert self.root_node is not None
+        if self.builds:
+            text = "can't be beside build, whose folder does not exist in a root; build it into the root"
+            raise Wrong(self.tree.key_marks["root"], text)
+        return read_root(self.root_node, self.path.parent)
+
+    def read_root(self, _node: Node, _key: Key) -> Root:
+        return self._root[0]
 
     def check_name(self, name: str, mark: Mark, key: Key) -> None:
         """Raises `Wrong` for the name of a variant, a parameter or a metric that can't be one."""
@@ -257,7 +288,19 @@ class _Reader(reader.Reader):
     def read_files(self, node: Node, _key: Key) -> list[str]:
         if not isinstance(node, Sequence):
             raise Wrong(node.mark, "must be a list of files such as [server.py]")
-        return [self._word(item) for item in node.items]
+        return [self._place(item) for item in node.items]
+
+    def read_place(self, node: Node, _key: Key) -> str:
+        return self._place(node)
+
+    def _place(self, node: Node) -> str:
+        """A path of the machine, or of the root."""
+        text = self._word(node)
+        if self.root_node is not None and not text.startswith(("/", "{")):
+            raise Wrong(
+                node.mark, f'"{shorten(text)}" is not a path in the root, where all paths start with /'
+            )
+        return text
 
     def read_environment(self, node: Node, key: Key) -> dict[str, str]:
         env = {}
@@ -342,6 +385,10 @@ class _Reader(reader.Reader):
             raise Wrong(value.mark, "has the character NUL in it")
         for name in placeholders(value.text) if known else ():
             if name not in self.words:
+                if name == HERE and self.root_node is not None:
+                    raise Wrong(
+                        value.mark, "{here} is a folder of the machine, which does not exist in a root"
+                    )
                 hint = suggest(name, sorted(self.words), "placeholder")
                 raise Wrong(value.mark, f"unknown placeholder {{{name}}}{hint}")
         return value.text
@@ -360,6 +407,12 @@ class _Reader(reader.Reader):
                 text = f'"{shorten(word)}" is looked for where the process runs, in a folder of the record'
                 text = f'{text}; write "{{here}}/{name}" for the file beside the manifest'
                 self.problems.add(mark, text)
+
+
+def _search_path(env: Node | None) -> dict[str, str]:
+    """The variable that decides where a side's program is searched, if it is set."""
+    path = env.entries.get(PATH) if isinstance(env, Mapping) else None
+    return {PATH: path.text} if isinstance(path, Scalar) else {}
 
 
 def _is_file(path: Path) -> bool:

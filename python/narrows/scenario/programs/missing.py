@@ -10,10 +10,12 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from narrows.documents.programs import CONNECTOR, LISTENER, Plan
+from narrows.documents.programs import CONNECTOR, LISTENER, Plan, Root
 from narrows.errors import NarrowsError
 from narrows.files import open_regular
+from narrows.roots.inside import follow
 from narrows.scenario.programs.recipe import builds_folder
+from narrows.scenario.programs.root import why_not_in
 from narrows.scenario.programs.scheme import is_filled
 from narrows.scenario.programs.store import find, load
 
@@ -28,6 +30,8 @@ def why_missing(program: Plan, sides: tuple[str, ...] = (LISTENER, CONNECTOR)) -
     """Why these sides of a program, in the form of cells, can't run here; None if no obstacle is known."""
     if program.unavailable:
         return program.unavailable
+    if program.root is not None:
+        return _why_missing_in(program, program.root, sides)
     for path in program.files:
         if is_filled(path) and not Path(path).exists():
             return f"its file {path} does not exist{_remedy(program)}"
@@ -48,6 +52,19 @@ def why_missing(program: Plan, sides: tuple[str, ...] = (LISTENER, CONNECTOR)) -
         if missing:
             several = "libraries" if len(missing) > 1 else "library"
             return f"{there} needs the {several} {', '.join(missing)}, which can't be found (the {side})"
+    return None
+
+
+def _why_missing_in(program: Plan, root: Root, sides: tuple[str, ...]) -> str | None:
+    """The same for a program with a root."""
+    for path in program.files:
+        if is_filled(path) and follow(Path(root.folder), path) is None:
+            return f"its file {path} does not exist in {root.folder}"
+    for side in sides:
+        process = program.side(side)
+        name = process.command[0]
+        if is_filled(name) and (reason := why_not_in(root, name, process.env)):
+            return f"{reason} (the {side})"
     return None
 
 

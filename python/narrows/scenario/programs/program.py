@@ -11,6 +11,7 @@ from narrows.documents.data import Part
 from narrows.scenario.programs.keys import End, Limits
 from narrows.scenario.programs.recipe import Recipe
 from narrows.scenario.programs.reports import Report
+from narrows.scenario.programs.root import Root
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Program:
     parameters: dict[str, Parameter]
     files: tuple[str, ...]
     build: Recipe | None
+    #: The file system in which it runs; None for that of the machine.
+    root: Root | None
     end: End
     limits: Limits
     #: Metrics that it reports itself.

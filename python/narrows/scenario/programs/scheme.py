@@ -8,17 +8,16 @@ from narrows.documents.programs import End, Limits, Plan, Side
 from narrows.errors import DataError
 from narrows.scenario.problems import Wrong
 from narrows.scenario.programs import store, wrapper
-from narrows.scenario.programs.keys import BUILT, PLACEHOLDERS, placeholders
+from narrows.scenario.programs.keys import BUILT, HERE, PLACEHOLDERS, placeholders
 from narrows.scenario.programs.program import Program, SideOf, Variant
 from narrows.scenario.programs.recipe import folder_of
+from narrows.scenario.programs.root import prepare
 from narrows.scenario.sections import SchemeKeys
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar
 from narrows.text import did_you_mean, shorten, suggest
 
 #: Keys that name a program in place of a scheme.
 PROGRAM, VARIANT = "program", "variant"
-#: The placeholder that is filled in here, since the build is known here; the agent fills in the others.
-_HERE = "here"
 
 
 def program_of(value: Node, base: Path) -> tuple[Program, Variant]:
@@ -105,7 +104,8 @@ def defaults(program: Program, variant: Variant) -> dict[str, str]:
 def plan(program: Program, variant: Variant, values: dict[str, str]) -> Plan:
     """A program in the form of cells, with the placeholders that only the agent can fill in."""
     here = program.path.resolve().parent
-    words = {**values, _HERE: str(here)}
+    # The agent fills in the others.
+    words = {**values, HERE: str(here)}
     if program.build is not None:
         words[BUILT] = str(folder_of(program.name, program.build))
 
@@ -119,6 +119,8 @@ def plan(program: Program, variant: Variant, values: dict[str, str]) -> Plan:
 
     def file(text: str) -> str:
         text = fill(text)
+        if program.root is not None:
+            return text
         return text if text.startswith("{") else str(here / text)
 
     def command(words: tuple[str, ...]) -> list[str]:
@@ -148,6 +150,7 @@ def plan(program: Program, variant: Variant, values: dict[str, str]) -> Plan:
         reports={report.name: report.to_json() for report in program.reports},
         version=command(program.version),
         files=[file(item) for item in program.files],
+        root=None if program.root is None else prepare(program.root),
         listener=side(program.listener, variant.listener),
         connector=side(program.connector, variant.connector),
         end=End(when=end.when, signal=signals[end.signal], grace_ns=end.grace),

@@ -92,6 +92,7 @@ def _program(path: Path, content: bytes, interpreter: str | None) -> Program:
         end=End.default(),
         limits=Limits.default(),
         build=None,
+        root=None,
         schemes=(f"{NAME}:{path.stem}",),
         unavailable=unavailable,
     )

@@ -37,6 +37,7 @@ fn program(when: EndsWith) -> Program {
         shared: false,
         frames: None,
         segments: None,
+        root: None,
         reports: serde_json::Value::Null,
     }
 }

@@ -1,0 +1,1 @@
+"""Folders and archives as root file systems of programs: their digests, their programs, and unpacking."""
