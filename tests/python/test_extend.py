@@ -137,7 +137,7 @@ def test_the_hash_does_not_depend_on_where_narrows_lies(tmp_path: Path) -> None:
     ("old", "new_text", "says"),
     [
         ('version = "0.1", path', 'version = "0.9", path', "requires narrows-net 0.9, and this is Narrows"),
-        ('queue = ["mine"]', 'queues = ["mine"]', "there is no such kind of entry; did you mean"),
+        ('queue = ["mine"]', 'queues = ["mine"]', "this kind of entry does not exist; did you mean"),
         ('queue = ["mine"]', 'queue = ["other"]', "src/other.rs does not exist"),
         ('queue = ["mine"]', 'queue = ["Mine"]', "can't name an entry"),
         ('queue = ["mine"]', "queue = []", "lists no entries"),
@@ -287,7 +287,7 @@ def test_crates_are_added_replaced_and_removed(home: Path, tmp_path: Path) -> No
     assert place.problem is None
     sets.remove(place, "second")
     assert names(place) == ["first"]
-    with pytest.raises(DataError, match=r'there is no extension "frist" in .*; did you mean "first"'):
+    with pytest.raises(DataError, match=r'extension "frist" does not exist in .*; did you mean "first"'):
         sets.remove(place, "frist")
     sets.remove(place, "first")
     assert not home.exists()

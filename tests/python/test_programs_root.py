@@ -164,7 +164,7 @@ def test_each_mistake_has_its_place_and_its_sentence(tmp_path: Path, monkeypatch
         return line.removeprefix(str(path))
 
     at = f"{tmp_path}"
-    assert said("root: root", "root: no") == f":3:7: root: there is no folder or archive {at}/no"
+    assert said("root: root", "root: no") == f":3:7: root: the folder or archive {at}/no does not exist"
     assert said("root: root", "root: []").startswith(":3:7: root: must be a folder or an OCI archive")
     assert said("root: root", "root: secret") == (
         f":3:7: root: {at}/secret is not an OCI archive: it is not a tar file without compression"

@@ -175,7 +175,7 @@ impl Orders {
 /// The flow with this number, whose times may change.
 ///
 /// # Errors
-/// There is no such flow, or its program has a plan of its times.
+/// The flow does not exist, or its program has a plan of its times.
 fn flow_of(cell: &Cell, number: u16) -> Result<&Flow, String> {
     let found = cell.flows.iter().find(|flow| flow.flow == number);
     let flow = found.ok_or_else(|| format!("flow {number} does not exist"))?;

@@ -55,6 +55,11 @@ def _entries(crate: ExtensionCrate) -> str:
     return ", ".join(f"{kind} {name}" for kind, names in crate.adds.items() for name in names)
 
 
+def _members(crate: ExtensionCrate) -> dict[str, object]:
+    """A crate as members of JSON answers."""
+    return {"name": crate.name, "version": crate.version, "sha256": crate.sha256, "adds": crate.adds}
+
+
 @subcommand(extend, example="narrows extend new queue mine")
 def new(
     kind: Annotated[NewKind, argument(metavar="KIND", help="queue, link, rate, scheme, traffic or metric.")],
@@ -94,10 +99,7 @@ def check(place: CratePath, as_json: Json = False) -> None:
         f"{described.label} passes: {_entries(described)}",
         as_json,
         "extension-check",
-        name=described.name,
-        version=described.version,
-        sha256=described.sha256,
-        adds=described.adds,
+        **_members(described),
     )
 
 
@@ -121,10 +123,7 @@ def add(place: CratePath, project: Project = False, as_json: Json = False) -> No
         f"{verb} {described.label} in {where.base}: {_entries(described)}",
         as_json,
         "extension-added",
-        name=described.name,
-        version=described.version,
-        sha256=described.sha256,
-        adds=described.adds,
+        **_members(described),
         set=str(where.base),
         replaced=replaced,
     )

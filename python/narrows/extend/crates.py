@@ -194,8 +194,8 @@ def _read_entries(
         if kind not in KINDS:
             hint = did_you_mean(kind, KINDS)
             raise DataError(
-                f"{file}: package.metadata.narrows.{printable(kind)}: there is no such kind of entry{hint};"
-                f" kinds: {any_of(KINDS)}"
+                f"{file}: package.metadata.narrows.{printable(kind)}: this kind of entry does not exist"
+                f"{hint}; kinds: {any_of(KINDS)}"
             )
         for name in names:
             check_name(name, f"{file}: package.metadata.narrows.{kind}: ")

@@ -126,7 +126,7 @@ def remove(place: SetFolder, name: str) -> None:
     names = [item.name for item in place.read().crates]
     if name not in names:
         raise DataError(
-            f'there is no extension "{printable(name)}" in {place.base}{did_you_mean(name, names)}'
+            f'extension "{printable(name)}" does not exist in {place.base}{did_you_mean(name, names)}'
         )
     if names == [name]:
         _delete(place)
@@ -140,9 +140,7 @@ def rebuild(place: SetFolder) -> list[str]:
     with _changing(place):
         crates = place.crates()
         if not crates:
-            raise DataError(
-                f"there are no extensions in {place.base}; add one with: narrows extend add FOLDER"
-            )
+            raise DataError(f"{place.base} has no extensions; add one with: narrows extend add FOLDER")
         _build(place, crates, crates)
         return [crate.name for crate in crates]
 

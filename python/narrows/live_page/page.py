@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             case None:
                 pass
             case _:
-                self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
+                self._refuse(HTTPStatus.NOT_FOUND, "this page does not exist")
 
     def do_POST(self) -> None:
         """An order, as a JSON object with `text`."""
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         if place is None:
             return
         if place != "order":
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
+            self._refuse(HTTPStatus.NOT_FOUND, "this page does not exist")
             return
         origins = [f"http://{host}" for host in self.server.hosts]
         if self.headers.get(_ORIGIN) not in origins or self.headers.get(_CONTENT) != _DATA:
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         first, slash, rest = self.path.removeprefix("/").partition("/")
         if not (slash and hmac.compare_digest(first.encode(), self.server.secret.encode())):
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
+            self._refuse(HTTPStatus.NOT_FOUND, "this page does not exist")
             return None
         return rest
 

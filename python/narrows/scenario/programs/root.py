@@ -34,7 +34,7 @@ def read_root(value: Node, base: Path) -> tuple[Root, document.Root]:
     try:
         path = resolve_path(value.text, base)
         if not path.exists():
-            raise DataError(f"there is no folder or archive {path}")
+            raise DataError(f"the folder or archive {path} does not exist")
         root = Root(path.resolve(), FOLDER if path.is_dir() else OCI)
         return root, prepare(root)
     except DataError as error:
