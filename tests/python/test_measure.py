@@ -8,9 +8,11 @@ import pytest
 
 from narrows.campaign.expectations import FAILS, HOLDS, judge
 from narrows.campaign.measurement import over_runs
+from narrows.documents.resolved import Requirement
 from narrows.documents.results import Expectation, Outcome, Row, Statistics
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
+from narrows.scenario.measure import measure_in_words
 from narrows.scenario.model import Scenario, cells_of, start_offset
 from narrows.statistics.runs import summarise_happened
 from results_kit import made_metric, made_row
@@ -74,6 +76,56 @@ def test_a_part_of_the_run_and_links() -> None:
 def test_impossible_measurements_are_refused(written: str, told: str) -> None:
     problems = problems_of(GOOD + f"measure: {written}\n")
     assert len(problems) == 1
+    assert told in problems[0]
+
+
+def test_a_requirement_is_part_of_a_run_and_said_in_words() -> None:
+    written = "{throughput: 2.5 Mbit/s, loss: [0, 2 %], delay: {p99.9: [300 ms, 1 s], p50: [20 ms, 90 ms]}}"
+    scenario = loads(GOOD + f"measure: {{requirement: {written}}}\n")
+    cell = cells_of(scenario)[0].to_json()
+    assert cell["measure"]["requirement"] == {
+        "throughput_bps": 2_500_000,
+        "loss": {"optimal": 0, "unacceptable": 0.02},
+        "delays": [
+            {"share": 0.5, "optimal_ns": 20_000_000, "unacceptable_ns": 90_000_000},
+            {"share": 0.999, "optimal_ns": 300_000_000, "unacceptable_ns": 1_000_000_000},
+        ],
+    }
+    assert scenario.hash != loads(GOOD).hash
+    assert measure_in_words(scenario.measure) == (
+        "Quality of outcome is scored against the scenario's requirement: throughput of at least 2.5 Mbit/s,"
+        " loss 0 % to 2 %, p50 of one-way delay 20 ms to 90 ms, p99.9 of one-way delay 300 ms to 1 s"
+        " (optimal to unacceptable)."
+    )
+    only = loads(GOOD + "measure: {from: 1 s, requirement: {throughput: 1 Mbit/s}}\n").measure
+    assert only.requirement == Requirement(throughput_bps=10**6)
+    assert measure_in_words(only).endswith("requirement: throughput of at least 1 Mbit/s.")
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("4 Mbit/s", "measure.requirement: must be keys with values"),
+        ("{}", "measure.requirement: needs throughput, loss or delay; write for example {throughput"),
+        ("{latency: 3 ms}", "measure.requirement.latency: unknown key"),
+        ("{throughput: 4}", "4 has no unit; write a rate"),
+        ("{throughput: 0 Mbit/s}", "out of range"),
+        ("{loss: 5 %}", "measure.requirement.loss: must be the optimal and the unacceptable value"),
+        ("{loss: [5 %, 1 %]}", "the unacceptable value (1 %) must be above the optimal one (5 %)"),
+        ("{loss: [1 %, 101 %]}", "measure.requirement.loss.1: 1.01 is out of range"),
+        ("{delay: 200 ms}", "must be keys with values, such as {p99: [200 ms, 500 ms]}"),
+        ("{delay: {}}", "needs throughput, loss or delay"),
+        ("{delay: {p99: [500 ms, 500 ms]}}", "the unacceptable value (500 ms) must be above"),
+        ("{delay: {p100: [1 ms, 2 ms]}}", '"p100" is not a percentile above p0 and below p100'),
+        ("{delay: {p0.0: [1 ms, 2 ms]}}", '"p0.0" is not a percentile'),
+        ("{delay: {'99': [1 ms, 2 ms]}}", '"99" is not a percentile'),
+        ("{delay: {p99: [1 ms, 2 ms], p99.0: [1 ms, 2 ms]}}", '"p99.0" is there twice'),
+        ("{delay: {p99: [1 ms, -2 ms]}}", "-2 ms is negative"),
+    ],
+)
+def test_requirements_without_meaning_are_refused(written: str, told: str) -> None:
+    problems = problems_of(GOOD + f"measure: {{requirement: {written}}}\n")
+    assert len(problems) == 1, problems
     assert told in problems[0]
 
 

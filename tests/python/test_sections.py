@@ -9,6 +9,7 @@ from narrows.scenario.flows import FlowKeys
 from narrows.scenario.keys import FORMAT, KEYS
 from narrows.scenario.measure import MeasureKeys
 from narrows.scenario.problems import Problems, Wrong
+from narrows.scenario.requirement import RequirementKeys
 from narrows.scenario.sections import ScenarioKeys, Section
 from narrows.scenario.yaml_tree import Mark, Scalar, parse
 
@@ -20,6 +21,7 @@ from narrows.scenario.yaml_tree import Mark, Scalar, parse
         (FlowKeys, FORMAT.definitions["flow"]["properties"]),
         (ExpectationKeys, FORMAT.definitions["expect"]["items"]["properties"]),
         (MeasureKeys, KEYS["measure"].schema["properties"]),
+        (RequirementKeys, KEYS["measure"].schema["properties"]["requirement"]["properties"]),
     ],
 )
 def test_a_section_has_the_keys_of_its_format(section: type[Section], declared: dict[str, object]) -> None:

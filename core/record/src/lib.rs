@@ -32,8 +32,8 @@ pub mod write;
 
 pub use capacity::Capacities;
 pub use cell::{
-    Cell, CellElement, CellFlow, CellLink, CellNetwork, CellQueueLimit, CellRoute, KeptTransfers,
-    Measure, PlannedChange, REAL, RateLaw,
+    Cell, CellElement, CellFlow, CellLink, CellNetwork, CellQueueLimit, CellRoute, DelayBounds,
+    KeptTransfers, Measure, PlannedChange, REAL, RateLaw, Requirement, ScoreBounds,
 };
 pub use content::Content;
 pub use error::RecordError;

@@ -135,7 +135,7 @@ def show(
     from narrows.analysis.tables import print_cells, print_summary
     from narrows.blocks.terminal import print_text
     from narrows.cli.common import print_expectations
-    from narrows.scenario.measure import part_in_words
+    from narrows.scenario.measure import measure_in_words
 
     asked: dict[str, list[str]] = {}
     scenarios = [folder.resolved for folder in opened]
@@ -143,7 +143,7 @@ def show(
         asked.setdefault(f"{folder.header.name}: {scenario.question}", []).append(folder.header.where)
     for line, places in asked.items():
         print_text(console, f"{line} ({', '.join(dict.fromkeys(places))})", indent="")
-    about = [part_in_words(scenario.measure) for scenario in scenarios]
+    about = [measure_in_words(scenario.measure) for scenario in scenarios]
     about += [folder.header.versions.extensions_in_words for folder in opened if folder.header.versions]
     for words in dict.fromkeys(about):
         if words:

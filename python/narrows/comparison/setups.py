@@ -26,6 +26,7 @@ from narrows.errors import DataError
 from narrows.scenario import registry as registries
 from narrows.scenario.measure import part_in_words
 from narrows.scenario.quantity import show
+from narrows.scenario.requirement import requirement_in_words
 from narrows.text import any_of, shorten
 
 CONDITION, SCHEME, CIRCUMSTANCE = "condition", "scheme", "circumstance"
@@ -218,9 +219,16 @@ def _conditions(mine: Resolved, theirs: Resolved, *, described: bool) -> Iterato
         yield CONDITION, "timeline", _changes(mine.timeline), _changes(theirs.timeline), "timeline"
     if mine.draw != theirs.draw:
         yield CONDITION, "draw", _laws(mine.draw), _laws(theirs.draw), "draw"
-    if mine.measure != theirs.measure:
-        first, second = (_part_to_measure(entry.measure) for entry in (mine, theirs))
+    first, second = (_part_to_measure(entry.measure) for entry in (mine, theirs))
+    if first != second:
         yield CONDITION, "part measured", first, second, "measure"
+    first, second = (requirement_in_words(entry.measure.requirement) for entry in (mine, theirs))
+    if first != second:
+        yield CONDITION, "requirement", first or _NO_REQUIREMENT, second or _NO_REQUIREMENT, "measure"
+
+
+#: In place of the sentence about a requirement, where a scenario has none.
+_NO_REQUIREMENT = "Quality of outcome is scored against the draft's example."
 
 
 def _part_to_measure(measure: Measure) -> str:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from msgspec import UNSET, UnsetType, field, structs
 
 from narrows.documents.components import Component, Element, Values
-from narrows.documents.data import Count, Integer, Part, from_data, to_data
+from narrows.documents.data import Count, Integer, Number, Part, from_data, to_data
 from narrows.documents.programs import Plan
 from narrows.documents.results import Expectation
 from narrows.hashes import content_hash
@@ -199,12 +199,37 @@ class Change(Part, frozen=True, kw_only=True):
     values: Values = field(name="set")
 
 
+class ScoreBounds(Part, frozen=True, kw_only=True):
+    """A score is 1 up to the optimal value, 0 from the unacceptable one on, and linear between."""
+
+    optimal: Number
+    unacceptable: Number
+
+
+class DelayBounds(Part, frozen=True, kw_only=True):
+    """The bounds of the percentile of one-way delay that this share of the packets does not exceed."""
+
+    share: Number
+    optimal_ns: Count
+    unacceptable_ns: Count
+
+
+class Requirement(Part, frozen=True, kw_only=True):
+    """The requirement of an application, for quality of outcome; absent parts are not required."""
+
+    throughput_bps: Count | None = None
+    loss: ScoreBounds | None = None
+    delays: list[DelayBounds] = field(default_factory=list)
+
+
 class Measure(Part, frozen=True, kw_only=True):
-    """The part of a run that metrics cover, and bottlenecks with separate metrics."""
+    """The part of a run that metrics cover, bottlenecks with separate metrics, and the requirement."""
 
     from_ns: Count | None = None
     to_ns: Count | None = None
     links: list[str] = field(default_factory=list)
+    #: None is the example of the draft that defines quality of outcome.
+    requirement: Requirement | None = None
 
 
 WHOLE_RUN = Measure()

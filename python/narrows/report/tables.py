@@ -18,7 +18,7 @@ from narrows.report.cells import Notes, name_cells, name_heads, row_names
 from narrows.report.content import MetricDefinition
 from narrows.report.data import Campaign, Run
 from narrows.scenario import registry
-from narrows.scenario.measure import part_in_words
+from narrows.scenario.measure import measure_in_words
 from narrows.scenario.programs import playback
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
@@ -221,8 +221,8 @@ def results_words(campaign: Campaign) -> str:
         parts.append("Below 6 runs: the median of the runs and, below it, their smallest and largest value.")
     elif few and not many:
         parts.append("One run each: the value of that run.")
-    if part := part_in_words(campaign.resolved.measure):
-        parts.append(part)
+    if about := measure_in_words(campaign.resolved.measure):
+        parts.append(about)
     parts.append("The row “all” pools the packets of all flows of a run.")
     if _repeats(campaign):
         parts.append(SAME)

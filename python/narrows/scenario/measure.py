@@ -1,4 +1,4 @@
-"""The key `measure`: the part of a run that metrics cover, and the links with separate metrics."""
+"""The key `measure`: the part of a run that metrics cover, separate links, and the requirement."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
+from narrows.scenario.requirement import read_requirement, requirement_in_words
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Node, Scalar, Sequence
 from narrows.text import did_you_mean, shorten
@@ -28,6 +29,7 @@ class MeasureKeys(Section, frozen=True, kw_only=True):
     start: Node | None = field(name="from", default=None)
     end: Node | None = field(name="to", default=None)
     links: Node | None = None
+    requirement: Node | None = None
 
 
 def read_measure(value: Node, duration_ns: int | None, network: Network, problems: Problems) -> Measure:
@@ -41,11 +43,16 @@ def read_measure(value: Node, duration_ns: int | None, network: Network, problem
     if keys.links is not None:
         with problems.note():
             links = _links(keys.links, network, problems)
+    requirement = None
+    if keys.requirement is not None:
+        with problems.note():
+            requirement = read_requirement(keys.requirement, problems)
     context = Context(problems)
     result = Measure(
         from_ns=None if keys.start is None else Value(keys.start, _SPAN, context).read(),
         to_ns=None if keys.end is None else Value(keys.end, _SPAN, context).read(),
         links=links,
+        requirement=requirement,
     )
     if duration_ns is None or result == WHOLE_RUN:
         return WHOLE_RUN
@@ -81,6 +88,12 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
         else:
             links.append(name)
     return links
+
+
+def measure_in_words(measure: Measure) -> str:
+    """Sentences about the measured part of the run and the requirement; empty for the whole without one."""
+    sentences = (part_in_words(measure), requirement_in_words(measure.requirement))
+    return " ".join(filter(None, sentences))
 
 
 def part_in_words(measure: Measure) -> str:

@@ -1,6 +1,6 @@
-//! The measured part of a run: a span of time, and links that are measured by name.
+//! The measured part of a run: a span of time, links that are measured by name, and the requirement of the application.
 
-use super::Cell;
+use super::{Cell, Requirement};
 use serde::Deserialize;
 
 /// The scenario's choice of what is measured; by default the whole run.
@@ -15,6 +15,9 @@ pub struct Measure {
     /// Names of the bottlenecks that get separate rows.
     #[serde(default)]
     pub links: Vec<String>,
+    /// The requirement of the application; `None` is the example of the draft.
+    #[serde(default)]
+    pub requirement: Option<Requirement>,
 }
 
 impl Measure {

@@ -8,12 +8,14 @@ use serde_json::{Map, Value};
 mod measure;
 mod network;
 mod rate;
+mod requirement;
 mod run_effects;
 
 pub use measure::Measure;
 pub(crate) use network::CellFraming;
 pub use network::{CellElement, CellLink, CellNetwork, CellQueueLimit, CellRoute};
 pub use rate::RateLaw;
+pub use requirement::{DelayBounds, Requirement, ScoreBounds};
 pub use run_effects::REAL;
 
 /// The parts of a cell that its record depends on. All quantities are in base units.

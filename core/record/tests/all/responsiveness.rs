@@ -174,3 +174,63 @@ fn the_example_of_quality_of_outcome_scores_50_75_100() {
     close(value(&draft, "1", "qoo_ratio"), 0.0);
     assert!(value(&draft, "all", "qoo_ratio").is_err());
 }
+
+/// By the formula of section 3.4, 1 - (value - optimal) / (unacceptable - optimal), the lowest of all.
+#[test]
+fn quality_of_outcome_is_scored_against_the_scenarios_requirement() {
+    let mut draft = loaded_path();
+    draft.run.cell["flows"][0]["traffic"] = json!({"kind": "bulk"});
+    // 1000 packets, 10 of them lost. Of 990 arrivals 900 take 20 ms, 80 take 50 ms, and 10 take 90 ms.
+    draft.rows = (0..1_000_u64)
+        .map(|n| {
+            let dropped = n % 100 == 99;
+            let delay = match n % 100 {
+                0..90 => 20,
+                90..98 => 50,
+                _ => 90,
+            };
+            packet(1, n + 1, n * MS, (!dropped).then_some(n * MS + delay * MS))
+        })
+        .collect();
+    close(value(&draft, "1", "qoo_ratio"), 1.0);
+    let bounds = |share: f64, optimal: u64, unacceptable: u64| {
+        let (optimal, unacceptable) = (optimal * MS, unacceptable * MS);
+        json!({"share": share, "optimal_ns": optimal, "unacceptable_ns": unacceptable})
+    };
+    let mut require = |requirement: Value| {
+        draft.run.cell["measure"] = json!({"requirement": requirement});
+        let names = [
+            "qoo_latency_ratio",
+            "qoo_loss_ratio",
+            "qoo_throughput_ratio",
+            "qoo_ratio",
+        ];
+        names.map(|name| value(&draft, "1", name))
+    };
+    // The median is 20 ms, p95 50 ms and p99.5 90 ms; 1 % is lost.
+    let delays = json!([
+        bounds(0.5, 10, 110),
+        bounds(0.95, 30, 130),
+        bounds(0.995, 40, 100)
+    ]);
+    let [latency, loss, throughput, all] = require(json!({
+        "throughput_bps": 1_000_000, "loss": {"optimal": 0.0, "unacceptable": 0.1}, "delays": delays
+    }));
+    close(latency, 1.0 - 50.0 / 60.0);
+    close(loss, 0.9);
+    close(throughput, 1.0);
+    close(all, 1.0 - 50.0 / 60.0);
+    let [latency, loss, throughput, all] = require(json!({"delays": [bounds(0.95, 30, 130)]}));
+    close(latency, 0.8);
+    assert_eq!(loss.unwrap_err(), "the requirement has no loss");
+    assert_eq!(throughput.unwrap_err(), "the requirement has no throughput");
+    close(all, 0.8);
+    let [latency, loss, _, all] =
+        require(json!({"loss": {"optimal": 0.005, "unacceptable": 0.01}}));
+    assert_eq!(latency.unwrap_err(), "the requirement has no delay");
+    close(loss, 0.0);
+    close(all, 0.0);
+    let [_, _, throughput, all] = require(json!({"throughput_bps": 1_000_000_000}));
+    close(throughput, 0.0);
+    close(all, 0.0);
+}
