@@ -8,17 +8,19 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrows import __version__, extended
-from narrows.documents.extensions import ExtensionSet
+from narrows import __version__, cargo, extended
+from narrows.documents.extensions import Extension, ExtensionSet
 from narrows.errors import DataError, NarrowsError, UnavailableError
 from narrows.extend import building, crates, new, sets, sources, workspace, writing
 from narrows.extend.kinds import KINDS
+from narrows.scenario import registry
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples"
@@ -435,8 +437,25 @@ def test_an_empty_set_has_this_version() -> None:
     assert ExtensionSet(narrows=__version__).crates == []
 
 
+def test_an_agent_with_other_extensions_is_refused_with_those_of_both_sides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mine, changed = (Extension(name="mine", version="0.1.0", sha256=digit * 64) for digit in "ab")
+    registry.check_extensions([], "server: agent")
+    with pytest.raises(UnavailableError) as refusal:
+        registry.check_extensions([mine], "server: agent")
+    assert "server: agent has the extensions mine 0.1.0 (aaaaaaaaaaaa), and this" in str(refusal.value)
+    assert "package has no extensions; both ends need the same" in str(refusal.value)
+    known = replace(registry.load(), extensions=(mine,))
+    monkeypatch.setattr(registry, "load", lambda: known)
+    registry.check_extensions([mine], "server: agent")
+    for theirs in ([], [changed], [mine, changed]):
+        with pytest.raises(UnavailableError, match=r"this package has the extensions mine 0\.1\.0 \(aaa"):
+            registry.check_extensions(theirs, "server: agent")
+
+
 def test_errors_of_cargo_become_one_line() -> None:
     said = "warning: x\nerror: no matching package named `foo` found\nlocation searched: crates.io index\n"
-    assert building.first_error(said).startswith("error: no matching package named `foo` found")
-    assert building.first_error("   Compiling x\n") == ""
+    assert cargo.first_error(said).startswith("error: no matching package named `foo` found")
+    assert cargo.first_error("   Compiling x\n") == ""
     assert building.first_panic("nothing") == ""

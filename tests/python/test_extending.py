@@ -166,7 +166,7 @@ def test_the_examples_are_added_run_and_removed(user: User, tmp_path: Path) -> N
     assert campaign["versions"]["agent"]["extensions"] == identity
     rows = json.loads((tmp_path / "sim" / "results.json").read_text())["rows"]
     values = {row["scheme"]: row["metrics"] for row in rows if row["flow"] == "all" or row["flow"] is None}
-    assert values["aimd"]["pdv_p99_ns"] > 1e6
+    assert values["aimd"]["delay_variation_p99_ns"] > 1e6
     # The mean of the sawtooth is 8 Mbit/s, of which AIMD uses most.
     assert 5e6 < values["aimd"]["throughput_bps"] < 8.2e6
     assert f"own-all 0.3.0 ({digest[:12]})" in user.done("show", tmp_path / "sim")

@@ -1,4 +1,4 @@
-//! A metric outside Narrows: [`pdv`].
+//! A metric outside Narrows: [`delay_variation`].
 #![forbid(unsafe_code)]
 
-pub mod pdv;
+pub mod delay_variation;

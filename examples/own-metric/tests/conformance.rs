@@ -2,7 +2,7 @@
 
 use narrows_cell::{Cell, open_record};
 use narrows_record::metrics::measure_by;
-use own_metric::pdv::METRICS;
+use own_metric::delay_variation::METRICS;
 use serde_json::{Value, json};
 use std::path::Path;
 

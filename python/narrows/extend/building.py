@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.agent.process import end, kill
+from narrows.cargo import find_cargo, first_error
 from narrows.console import say
 from narrows.documents.data import to_data
 from narrows.documents.extensions import Extension
@@ -51,8 +52,7 @@ def check_tools() -> None:
     """Raises `UnavailableError` if this machine can't compile."""
     if not sys.platform.startswith("linux"):
         raise UnavailableError("extensions are built on Linux; this system can run Narrows without them")
-    if shutil.which("cargo") is None:
-        raise UnavailableError("there is no cargo to build extensions with; install Rust (https://rustup.rs)")
+    find_cargo("extensions")
     lacking = [package for tool, package in _TOOLS.items() if shutil.which(tool) is None]
     if lacking:
         names = " ".join([*lacking, "libelf-dev", "zlib1g-dev"])
@@ -165,21 +165,6 @@ class Workshop:
         if tests and failed:
             return DataError(f"a test refuses it: {failed} (all of it: {self._log})")
         return DataError(f"cargo failed: {shorten(self._last_line(), 200)} (all of it: {self._log})")
-
-
-def first_error(said: str) -> str:
-    """The first error of the compiler with its place, in one line; "" if there is none."""
-    lines = said.splitlines()
-    for at, line in enumerate(lines):
-        if re.match(r"error(\[E\d+\])?:", line) and not line.startswith(
-            ("error: test failed", "error: 1 target")
-        ):
-            place = next((text.split("-->")[1].strip() for text in lines[at : at + 8] if "-->" in text), "")
-            rest = [text.strip() for text in lines[at + 1 : at + 4]] if not place else []
-            return printable(
-                shorten(" ".join([line, *rest]).strip() + (f" at {place}" if place else ""), 300)
-            )
-    return ""
 
 
 def first_panic(said: str) -> str:

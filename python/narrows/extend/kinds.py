@@ -88,6 +88,6 @@ KINDS = {
         ' assert_eq!(names.iter().filter(|name| *name == own).count(), 1, "{{own}} exists already");'
         "}}"
         'assert!(count > 0, "the names of the metrics of {name}.rs begin with {name}");',
-        "metric", "own-metric", "pdv",
+        "metric", "own-metric", "delay_variation",
     ),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from narrows.files import open_regular
 from narrows.hosts import agent_binary
 from narrows.hosts.agent_binary import AGENT, LOADER, Program
 from narrows.hosts.ssh import Ssh
+from narrows.scenario.registry import check_extensions
 
 _HELLO = (
     'uname -s; uname -m; id -u; echo "$HOME"; echo "${XDG_CACHE_HOME:-}";'
@@ -78,7 +79,8 @@ def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Depl
     rights = ROOT if hello.root else SUDO if hello.sudo else USER
     prefix = ["sudo", "-n", path] if rights == SUDO else [path]
     location = Location(ssh.host, prefix, rights, ssh)
-    location.version(program.path)
+    version = location.version(program.path)
+    check_extensions(version.extensions, f"{ssh.host}: {agent or find_agent()}")
     return Deployment(
         location, program, posixpath.dirname(folder), copied, hello.machine, ssh, hello.connection
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ from pathlib import Path
 import yaml
 
 from narrows.agent.location import USER, Location
-from narrows.errors import DataError, UnavailableError
+from narrows.cargo import find_cargo, first_error
+from narrows.errors import DataError
 from narrows.files import read_whole
 from narrows.scenario.overrides import Override
 from narrows.text import shorten
@@ -98,10 +98,7 @@ def submissions_in(folder: Path) -> list[Submission]:
 
 def _build(crate: Path, target: Path) -> Path:
     """Builds the program of a crate."""
-    cargo = shutil.which("cargo")
-    if cargo is None:
-        raise UnavailableError("there is no cargo to build it with; install Rust (https://rustup.rs)")
-    words = [cargo, "build", "--release", "--message-format=json-render-diagnostics"]
+    words = [find_cargo("it"), "build", "--release", "--message-format=json-render-diagnostics"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target.absolute())}
     try:
         done = subprocess.run(
@@ -110,8 +107,7 @@ def _build(crate: Path, target: Path) -> Path:
     except subprocess.TimeoutExpired:
         raise DataError(f"it was not built after {_BUILD_S / 60:g} minutes") from None
     if done.returncode != 0:
-        wrong = [line for line in done.stderr.splitlines() if line.startswith("error")]
-        raise DataError(f"it can't be built: {(wrong or ['cargo failed'])[0][:200]}")
+        raise DataError(f"it can't be built: {first_error(done.stderr) or 'cargo failed'}")
     programs = [
         str(message["executable"])
         for message in map(_message, done.stdout.splitlines())

@@ -7,7 +7,7 @@ therefore valid in scenarios, in the JSON Schema and in the reference without a 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from dataclasses import field as defaults
@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from narrows import extended
 from narrows.documents.data import from_data
-from narrows.documents.extensions import Extension
+from narrows.documents.extensions import Extension, labels
 from narrows.errors import UnavailableError, as_refusal
 from narrows.scenario.quantity import show
 
@@ -242,6 +242,22 @@ def version_of_extensions() -> str:
     none.
     """
     return " ".join(f"{item.name}@{item.sha256[:12]}" for item in load().extensions)
+
+
+def check_extensions(theirs: Sequence[Extension], agent: str) -> None:
+    """Raises `UnavailableError` if an agent has other crates of users than this package, whose scenarios it
+    could not run, or would run with other code.
+    """
+    ours = load().extensions
+    if {item.label for item in theirs} != {item.label for item in ours}:
+        raise UnavailableError(
+            f"{agent} has {_in_words(theirs)}, and this package has {_in_words(ours)}; both ends need the"
+            f" same (narrows extend add), or none: {extended.VARIABLE}={extended.OFF}"
+        )
+
+
+def _in_words(extensions: Sequence[Extension]) -> str:
+    return f"the extensions {labels(list(extensions))}" if extensions else "no extensions"
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ use narrows_record::metrics::{Measured, Metric, Subject};
 
 /// Registry entries.
 pub const METRICS: &[Metric] = &[Metric {
-    name: "pdv_p99_ns",
+    name: "delay_variation_p99_ns",
     label: "p99 delay variation",
     definition: "99th percentile of one-way delay less the smallest one-way delay of the flow's packets.",
     source: "RFC 5481, section 4.2",
