@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from campaign_kit import narrows, simulate
+from campaign_kit import narrows, sentence, simulate
 
 SCENARIO = """\
 schema: narrows/scenario/1
@@ -59,9 +59,9 @@ def test_scores_follow_from_the_packets_by_the_formula_of_the_draft(scored: Path
 def test_the_record_and_its_readers_say_which_requirement_was_used(scored: Path) -> None:
     cell = json.loads((scored / "cells" / "cubic-r1" / "run.json").read_text())["cell"]
     assert cell["measure"]["requirement"]["throughput_bps"] == 3_000_000
-    sentence = "scored against the scenario's requirement: throughput of at least 3 Mbit/s, loss 0 % to 20 %"
+    told = "scored against the scenario's requirement: throughput of at least 3 Mbit/s, loss 0 % to 20 %"
     done = narrows("show", scored)
-    assert sentence in " ".join(done.stdout.split())
+    assert told in " ".join(done.stdout.split())
     assert narrows("check", scored).exit_code == 0
     done = narrows("report", scored)
     assert done.exit_code == 0, done.output
@@ -71,5 +71,6 @@ def test_the_record_and_its_readers_say_which_requirement_was_used(scored: Path)
 def test_comparisons_name_a_different_requirement(scored: Path, tmp_path: Path) -> None:
     without = simulate(tmp_path / "plain", SCENARIO)
     assert values(without)["qoo_ratio"] != values(scored)["qoo_ratio"]
-    done = narrows("compare", scored, without)
-    assert "requirement" in done.output and "the draft's example" in " ".join(done.output.split())
+    said = sentence(narrows("compare", scored, without))
+    assert "requirement for quality of outcome is throughput of at least 3 Mbit/s, loss 0 % to 20 %" in said
+    assert "and the draft's example in" in said

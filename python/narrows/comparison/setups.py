@@ -224,11 +224,7 @@ def _conditions(mine: Resolved, theirs: Resolved, *, described: bool) -> Iterato
         yield CONDITION, "part measured", first, second, "measure"
     first, second = (requirement_in_words(entry.measure.requirement) for entry in (mine, theirs))
     if first != second:
-        yield CONDITION, "requirement", first or _NO_REQUIREMENT, second or _NO_REQUIREMENT, "measure"
-
-
-#: In place of the sentence about a requirement, where a scenario has none.
-_NO_REQUIREMENT = "Quality of outcome is scored against the draft's example."
+        yield CONDITION, "requirement for quality of outcome", first, second, "measure"
 
 
 def _part_to_measure(measure: Measure) -> str:

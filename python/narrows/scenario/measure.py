@@ -10,7 +10,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
-from narrows.scenario.requirement import read_requirement, requirement_in_words
+from narrows.scenario.requirement import read_requirement, requirement_sentence
 from narrows.scenario.sections import Section
 from narrows.scenario.yaml_tree import Node, Scalar, Sequence
 from narrows.text import did_you_mean, shorten
@@ -92,7 +92,7 @@ def _links(value: Node, network: Network, problems: Problems) -> list[str]:
 
 def measure_in_words(measure: Measure) -> str:
     """Sentences about the measured part of the run and the requirement; empty for the whole without one."""
-    sentences = (part_in_words(measure), requirement_in_words(measure.requirement))
+    sentences = (part_in_words(measure), requirement_sentence(measure.requirement))
     return " ".join(filter(None, sentences))
 
 

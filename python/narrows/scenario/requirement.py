@@ -100,10 +100,18 @@ def _in_words(value: float, kind: str) -> str:
     return f"{100 * value:.12g} %" if kind == "ratio" else show(kind, value)
 
 
-def requirement_in_words(requirement: Requirement | None) -> str:
+def requirement_sentence(requirement: Requirement | None) -> str:
     """A sentence about the requirement of a scenario; empty without one."""
     if requirement is None:
         return ""
+    words = requirement_in_words(requirement)
+    return f"Quality of outcome is scored against the scenario's requirement: {words}."
+
+
+def requirement_in_words(requirement: Requirement | None) -> str:
+    """The requirement, with the optimal and the unacceptable value of each part."""
+    if requirement is None:
+        return "the draft's example"
     parts = []
     if requirement.throughput_bps is not None:
         parts.append(f"throughput of at least {show('rate', requirement.throughput_bps)}")
@@ -114,4 +122,4 @@ def requirement_in_words(requirement: Requirement | None) -> str:
         optimal, unacceptable = (show("span", bound) for bound in (delay.optimal_ns, delay.unacceptable_ns))
         parts.append(f"p{100 * delay.share:.6g} of one-way delay {optimal} to {unacceptable}")
     bounds = " (optimal to unacceptable)" if requirement.loss is not None or requirement.delays else ""
-    return f"Quality of outcome is scored against the scenario's requirement: {', '.join(parts)}{bounds}."
+    return f"{', '.join(parts)}{bounds}"
