@@ -5,21 +5,21 @@
 //! trial takes its decisions from [`Dice`], which are random or the bytes of a fuzzer.
 
 mod cases;
+mod check_entries;
 mod conformance;
 mod dice;
-mod entries;
 mod examples;
 pub mod fuzz;
 pub mod play;
 
 use crate::{Ecn, Packet};
 pub use cases::{CHANGE_NS, Case, cases};
-pub use conformance::{Trial, check_changing_queue, check_element, check_queue};
-pub use dice::Dice;
-pub use entries::{
+pub use check_entries::{
     check_link_entry, check_link_sets, check_queue_entry, check_queue_sets, check_rate_entry,
     check_rate_sets,
 };
+pub use conformance::{Trial, check_changing_queue, check_element, check_queue};
+pub use dice::Dice;
 pub use examples::{example_files, examples, strands};
 
 /// A packet for tests.

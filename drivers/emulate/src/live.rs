@@ -2,7 +2,7 @@
 
 use super::testbed::Testbed;
 use narrows_cell::{Role, RunError};
-use narrows_emulator::Handle;
+use narrows_emulator::{ElementReading, FlowReading, Handle};
 use narrows_endpoints::supervisor::Supervisor;
 use narrows_net::Network;
 use serde::Serialize;
@@ -54,14 +54,9 @@ pub struct LiveSample {
 pub struct FlowSample {
     /// Number of the flow.
     pub flow: u16,
-    /// Packets that have left the network towards the receiver.
-    pub delivered_packets: u64,
-    /// Their IP bytes.
-    pub delivered_bytes: u64,
-    /// Packets that elements have dropped.
-    pub dropped_packets: u64,
-    /// Sum over the delivered packets: time in the network less the fixed delays of the route.
-    pub queueing_ns: u64,
+    /// Counts of its data.
+    #[serde(flatten)]
+    pub counts: FlowReading,
     /// Latest congestion window of the sender, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwnd_bytes: Option<u64>,
@@ -75,18 +70,9 @@ pub struct FlowSample {
 pub struct ElementSample {
     /// Name of the element.
     pub element: String,
-    /// Packets that have left.
-    pub left_packets: u64,
-    /// Their IP bytes.
-    pub left_bytes: u64,
-    /// Packets that it has dropped.
-    pub dropped_packets: u64,
-    /// Packets that wait.
-    pub queued_packets: u64,
-    /// Their IP bytes.
-    pub queued_bytes: u64,
-    /// Rate of its server in bit/s.
-    pub rate_bps: u64,
+    /// Its counts and state.
+    #[serde(flatten)]
+    pub counts: ElementReading,
 }
 
 /// Takes readings of a run.
@@ -115,31 +101,19 @@ impl LiveReader {
     ) -> Option<LiveSample> {
         let gauges = testbed.gauges.as_ref()?;
         let flows = testbed.cell.flows.iter().map(|flow| {
-            let reading = gauges.flow(flow.flow);
             let mut ends = supervisor.endpoints.iter();
             let sender = ends.find(|end| end.flow == flow.flow && end.role == Role::Sender);
             let state = sender.and_then(|end| end.state.as_ref());
             FlowSample {
                 flow: flow.flow,
-                delivered_packets: reading.delivered_packets,
-                delivered_bytes: reading.delivered_bytes,
-                dropped_packets: reading.dropped_packets,
-                queueing_ns: reading.queueing_ns,
+                counts: gauges.flow(flow.flow),
                 cwnd_bytes: state.and_then(|state| state.cwnd_bytes),
                 srtt_ns: state.and_then(|state| state.srtt_ns),
             }
         });
-        let elements = self.queues.iter().map(|&index| {
-            let reading = gauges.element(index);
-            ElementSample {
-                element: testbed.elements[usize::from(index)].clone(),
-                left_packets: reading.left_packets,
-                left_bytes: reading.left_bytes,
-                dropped_packets: reading.dropped_packets,
-                queued_packets: reading.queued_packets,
-                queued_bytes: reading.queued_bytes,
-                rate_bps: reading.rate_bps,
-            }
+        let elements = self.queues.iter().map(|&index| ElementSample {
+            element: testbed.elements[usize::from(index)].clone(),
+            counts: gauges.element(index),
         });
         Some(LiveSample {
             time_ns,

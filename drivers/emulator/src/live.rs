@@ -9,6 +9,7 @@ use super::steering::Steering;
 use narrows_cell::{Cell, Role};
 use narrows_net::Network;
 use narrows_units::{Span, Time};
+use serde::Serialize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -59,7 +60,7 @@ struct ElementGauges {
 }
 
 /// Counts of the data of a flow since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowReading {
     /// Packets that have left the network towards the receiver.
     pub delivered_packets: u64,
@@ -72,7 +73,7 @@ pub struct FlowReading {
 }
 
 /// Counts of an element since the start of the run, and its present state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ElementReading {
     /// Packets that have left.
     pub left_packets: u64,

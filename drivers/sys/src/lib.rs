@@ -7,9 +7,8 @@
 pub mod batched_udp;
 pub mod clock;
 pub mod cpu;
-pub mod enclosure;
 pub mod ethtool;
-pub mod inside;
+pub mod isolated_root;
 pub mod limits;
 pub mod mmsg;
 pub mod netlink;
@@ -19,6 +18,7 @@ pub mod poll;
 pub mod privileges;
 pub mod process;
 pub mod ring;
+pub mod root_paths;
 mod seccomp;
 pub mod socket;
 pub mod subreaper;

@@ -75,15 +75,15 @@ fn become_nobody() -> io::Result<()> {
     Ok(set_thread_res_uid(user, user, user)?)
 }
 
-/// Permanently drops all capabilities between `fork` and `exec`, and with that flag the user as well. The program that is
+/// Permanently drops all capabilities between `fork` and `exec`, and becomes the user who owns nothing if asked to. The program that is
 /// started cannot regain any. Does not allocate.
-pub(super) fn drop_all(nobody: bool) -> io::Result<()> {
+pub(super) fn drop_privileges(becomes_nobody: bool) -> io::Result<()> {
     for capability in CapabilitySet::all().iter() {
         // The kernel does not know all of them.
         let _ = remove_capability_from_bounding_set(capability);
     }
     let _ = clear_ambient_capability_set();
-    if nobody {
+    if becomes_nobody {
         become_nobody()?;
     }
     set_no_new_privs(true)?;

@@ -21,7 +21,8 @@ import msgspec
 from narrows.errors import DataError, reason
 from narrows.files import cache_folder, open_regular, read_bytes
 
-#: Entries of a root that programs don't see, because others take their place (drivers/sys/src/enclosure.rs).
+#: Entries of a root that programs don't see, because others take their place
+#: (drivers/sys/src/isolated_root.rs).
 REPLACED = frozenset(("dev", "proc", "run", "sys", "tmp"))
 #: More entries are no root of programs.
 MOST_ENTRIES = 500_000

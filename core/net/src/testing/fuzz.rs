@@ -1,7 +1,7 @@
 //! Entry points for fuzzers: each function runs a trial on arbitrary bytes and panics if a contract
 //! is violated. Ordinary tests call them with random bytes.
 
-use super::entries::trial;
+use super::check_entries::trial;
 use super::{Dice, Trial, check_changing_queue, example_files, examples, strands};
 use crate::{
     BOTTLENECK_PARAMS, Bottleneck, Change, ElementSetup, Entry, PacketOrder, links, queues, rates,

@@ -1,8 +1,8 @@
 //! The file system in which a program runs: that of the machine, or a folder as its root.
 
 use narrows_cell::Program;
-use narrows_sys::enclosure::{Enclosure, SCRATCH, WORK};
-use narrows_sys::inside;
+use narrows_sys::isolated_root::{IsolatedRoot, SCRATCH, WORK};
+use narrows_sys::root_paths;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -53,15 +53,17 @@ impl<'a> FileSystem<'a> {
         };
         if let Ok(below) = path.strip_prefix(WORK) {
             let below = Path::new("/").join(below);
-            return inside::resolve(self.work, &below).ok().map(|at| at.outside);
+            return root_paths::resolve(self.work, &below)
+                .ok()
+                .map(|at| at.outside);
         }
-        inside::resolve(root, path).ok().map(|at| at.outside)
+        root_paths::resolve(root, path).ok().map(|at| at.outside)
     }
 
     /// The path of a file as the program sees it, without links.
     pub(super) fn real(self, path: &Path) -> PathBuf {
         let real = match self.root {
-            Some(root) => inside::resolve(root, path).map(|at| at.inside),
+            Some(root) => root_paths::resolve(root, path).map(|at| at.inside),
             None => fs::canonicalize(path),
         };
         real.unwrap_or_else(|_| path.to_owned())
@@ -92,7 +94,7 @@ impl<'a> FileSystem<'a> {
         };
         candidates.into_iter().find(|path| {
             let about = self.outside(path).and_then(|path| path.metadata().ok());
-            inside::is_plain(path)
+            root_paths::is_plain(path)
                 && about
                     .is_some_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         })
@@ -113,7 +115,7 @@ impl<'a> FileSystem<'a> {
         command.env_clear();
         command.env("PATH", SEARCH).env("HOME", SCRATCH);
         command.envs(env.iter().map(|(name, value)| (name, value)));
-        Enclosure::new(root, self.work, folder)?.start_in(command);
+        IsolatedRoot::new(root, self.work, folder)?.start_in(command);
         Ok(())
     }
 }

@@ -93,31 +93,31 @@ struct Entry {
 
 /// A prepared root, which a child enters between `fork` and `exec`.
 #[derive(Debug)]
-pub struct Enclosure {
+pub struct IsolatedRoot {
     root: CString,
     work: CString,
     folder: CString,
     entries: Vec<Entry>,
-    nobody: bool,
+    becomes_nobody: bool,
     filter: Filter,
 }
 
-impl Enclosure {
+impl IsolatedRoot {
     /// Prepares the folder `root`, with `work` as [`WORK`], and the working folder `folder`, as seen from inside.
     ///
     /// # Errors
     /// A folder cannot be read, or a name has no representation.
-    pub fn new(root: &Path, work: &Path, folder: &Path) -> io::Result<Enclosure> {
+    pub fn new(root: &Path, work: &Path, folder: &Path) -> io::Result<IsolatedRoot> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(root)? {
             entries.extend(Entry::new(&entry?)?);
         }
-        Ok(Enclosure {
+        Ok(IsolatedRoot {
             root: text(root)?,
             work: text(work)?,
             folder: text(folder)?,
             entries,
-            nobody: privileges::owner_of_nothing().is_some(),
+            becomes_nobody: privileges::owner_of_nothing().is_some(),
             filter: Filter::of_program()?,
         })
     }
@@ -136,7 +136,7 @@ impl Enclosure {
                     libc::c_uint::MAX,
                     libc::CLOSE_RANGE_CLOEXEC as libc::c_int,
                 ))?;
-                privileges::drop_all(self.nobody)?;
+                privileges::drop_privileges(self.becomes_nobody)?;
                 self.filter.apply()
             });
         }
