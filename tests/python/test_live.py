@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 from live_kit import SCENARIO, Recorder, cell_of, load, sample, watch_run
 from narrows.documents.live import Changed
 from narrows.errors import NarrowsError, UsageError
+from narrows.live.as_run import portable
 from narrows.live.canvas import Canvas, chart, nice_top
 from narrows.live.orders import Desk
 from narrows.live.terminal import draw, in_a_line
 from narrows.live.watch import Watch
 from narrows.scenario import cells_of
+from narrows.scenario.loading import load as load_file
 from narrows.scenario.loading import load_text
+from narrows.scenario.overrides import Override
 from narrows.text import is_text
 
 # -- readings --------------------------------------------------------------------------------------
@@ -233,6 +237,89 @@ def test_a_flow_starts_and_stops_once() -> None:
     assert [flow.stop_ns for flow in cell.flows] == [30_000_000_000, 3_000_000_000]
 
 
+TIMES = SCENARIO.replace(
+    "flows: {count: 2}",
+    "flows:\n  - {label: bulk, count: 2, start: 10 s, stop: 25 s}\n  - {scheme: cubic}",
+)
+
+
+def test_a_start_or_stop_of_the_scenario_is_replaced_by_that_of_an_order() -> None:
+    desk = Desk(load(TIMES))
+    _carry_out(desk, "start 2", 3_000_000_000)
+    _carry_out(desk, "stop 2", 7_000_000_000)
+    _carry_out(desk, "stop 3", 8_000_000_000)
+    with pytest.raises(UsageError, match="a flow starts and stops once"):
+        desk.read("start 2")
+    changed = desk.scenario_with_changes()
+    assert changed is not None
+    (cell,) = cells_of(changed.scenario)
+    times = [(flow.start_ns // 10**9, flow.stop_ns // 10**9) for flow in cell.flows]
+    assert times == [(10, 25), (3, 7), (0, 8)]
+    assert desk.changed_cell() == cell
+    # Another run begins.
+    desk.clear()
+    assert desk.scenario_with_changes() is None and desk.changed_cell() is None
+
+
+def test_entries_of_a_written_timeline_give_way_to_orders_for_the_same_flow() -> None:
+    text = TIMES + (
+        "timeline:\n  - {at: 12 s, start: bulk, set: {forward.1: {delay: 30 ms}}}\n  - {at: 20 s, stop: 3}\n"
+    )
+    desk = Desk(load(text))
+    _carry_out(desk, "start 1", 3_000_000_000)
+    _carry_out(desk, "stop 3", 4_000_000_000)
+    changed = desk.scenario_with_changes()
+    assert changed is not None
+    assert yaml.safe_load(changed.text)["timeline"] == [
+        {"at": "12 s", "set": {"forward.1": {"delay": "30 ms"}}},
+        {"at": "12 s", "start": 2},
+        {"at": "3 s", "start": 1},
+        {"at": "4 s", "stop": 3},
+    ]
+    (cell,) = cells_of(changed.scenario)
+    assert [flow.start_ns // 10**9 for flow in cell.flows] == [3, 12, 0]
+
+
+def test_files_of_a_changed_scenario_are_copied_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin, elsewhere = tmp_path / "origin", tmp_path / "elsewhere"
+    for folder in (origin / "deep", elsewhere / "own"):
+        folder.mkdir(parents=True)
+    for number, folder in enumerate((origin, origin / "deep", elsewhere / "own"), 1):
+        (folder / "link.trace").write_text("".join(f"{time}\n" for time in range(number, 200, number)))
+    path = origin / "s.yaml"
+    trace = "{rate: {trace: %s}, queue: {droptail: 60 kB}}"
+    text = SCENARIO.replace("{rate: 12 Mbit/s, queue: {droptail: 60 kB}}", trace % "link.trace")
+    text = text.replace(
+        "  backward:\n", "  backward:\n    - " + trace % "'deep/link.trace'  # comments" + "\n"
+    )
+    path.write_text(text)
+    monkeypatch.chdir(elsewhere)
+    for overrides, kept in (
+        ([], "# comments"),
+        ([Override("--set", "path.forward.0.rate.trace", "own/link.trace")], ""),
+    ):
+        loaded = load_file(path, overrides)
+        desk = Desk(loaded)
+        _carry_out(desk, "delay forward.1 40 ms", 12_000_000_000)
+        changed = desk.scenario_with_changes()
+        assert changed is not None
+        moved, copies = portable(changed)
+        assert sorted(copies) == ["as-run.files/2/link.trace", "as-run.files/link.trace"]
+        assert kept in moved.text
+        target = tmp_path / f"campaign {bool(overrides)}"
+        for name, content in copies.items():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_bytes(content)
+        (target / "as-run.yaml").write_text(moved.text)
+        again = load_file(target / "as-run.yaml", [])
+        assert again.scenario.hash == changed.scenario.hash
+        assert [cell.hash for cell in cells_of(again.scenario)] == [
+            cell.hash for cell in cells_of(changed.scenario)
+        ]
+
+
 def _carry_out(desk: Desk, text: str, at_ns: int) -> str:
     desk.read(text)
     return desk.keep(Changed(at_ns=at_ns))
@@ -258,8 +345,6 @@ def test_orders_that_were_carried_out_become_the_timeline_of_the_scenario() -> N
 
 
 def test_a_scenario_with_a_timeline_and_options_keeps_both() -> None:
-    from narrows.scenario.overrides import Override
-
     text = SCENARIO + 'timeline: [{at: 1 s, set: {forward.0: {rate: 3 Mbit/s}}}]\ntitle: "A, b: # [c]"\n'
     desk = Desk(load_text(text, [Override("--time", "duration", "10 s")]))
     _carry_out(desk, "rate 5 Mbit/s", 2_000_000_000)

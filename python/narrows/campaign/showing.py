@@ -13,6 +13,7 @@ from narrows.campaign.progress import ProgressView
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.agent import Facts
 from narrows.errors import UsageError
+from narrows.live.as_run import portable
 from narrows.live.orders import Desk
 from narrows.live.watch import Watch
 
@@ -54,7 +55,12 @@ class Showing:
         changed = self.desk.scenario_with_changes() if self.desk is not None else None
         if changed is None or not all(cell.is_finished for cell in folder.cells):
             return
+        changed, copies = portable(changed)
         folder.replan(changed, make_plan(changed.scenario, facts))
         path: Path = folder.path / AS_RUN
+        for name, content in copies.items():
+            copy = folder.path / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
         path.write_text(changed.text, encoding="utf-8")
         say(f"the changes are in the timeline of {path}; narrows run {path} repeats the run")

@@ -9,24 +9,30 @@ carried out become entries of the scenario.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from narrows.documents.data import to_data
 from narrows.documents.live import Changed
-from narrows.documents.resolved import Change
+from narrows.documents.resolved import Cell, Change
 from narrows.errors import DataError, ScenarioError, UsageError
+from narrows.live.as_run import only_cell, with_whole_paths
 from narrows.scenario import overrides as _overrides
 from narrows.scenario import registry as _registry
 from narrows.scenario.loading import Loaded
 from narrows.scenario.model import Scenario
+from narrows.scenario.real_path import WHERE as REAL
 from narrows.scenario.resolve import resolve
-from narrows.scenario.yaml_tree import Mapping, Mark, Node, Sequence, parse, parse_value
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse, parse_value
 from narrows.text import any_of
 
-#: Orders for help and refusals.
-EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}", "start 2", "stop 1")
+_START, _STOP = "start", "stop"
+#: Orders for help and refusals: those that a real path allows, and all.
+_OF_FLOWS = (f"{_START} 2", f"{_STOP} 1")
+EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}", *_OF_FLOWS)
 _SOURCE = "the order"
 _TIMELINE = "timeline"
 _LONGEST = 1000
@@ -78,6 +84,16 @@ class Desk:
         self._kept: list[_Kept] = []
 
     @property
+    def is_real(self) -> bool:
+        """True if the path is a real one, which nobody can change."""
+        return self._loaded.scenario.where == REAL
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Orders that these runs take."""
+        return _OF_FLOWS if self.is_real else EXAMPLES
+
+    @property
     def elements(self) -> dict[str, str]:
         """The elements that can be changed, with their kinds."""
         return {element.name: element.kind for element in self._loaded.scenario.network.elements}
@@ -112,6 +128,17 @@ class Desk:
             if self._open:
                 self._open.popleft()
 
+    def clear(self) -> None:
+        """Forgets all orders: another run begins."""
+        with self._lock:
+            self._open.clear()
+            self._kept.clear()
+
+    def changed_cell(self) -> Cell | None:
+        """The cell with the orders that were carried out; none without any."""
+        changed = self.scenario_with_changes()
+        return only_cell(changed) if changed is not None else None
+
     def scenario_with_changes(self) -> Loaded | None:
         """The scenario with the orders that were carried out in its timeline; none without any."""
         with self._lock:
@@ -119,13 +146,16 @@ class Desk:
         if not kept:
             return None
         entries = [f"  - {entry.in_yaml()}\n" for entry in kept]
+        files = self._loaded.scenario.files
         if not self._loaded.overrides and _TIMELINE not in self._tree.entries:
             # Comments and layout stay as they were written.
             text = f"{self._loaded.text.rstrip()}\n\n# Changes made during the run.\n{_TIMELINE}:\n"
             text += "".join(entries)
         else:
             tree = self._with([parse_value(entry.in_yaml(), _SOURCE) for entry in kept])
-            text = "".join(f"{key}: {to_yaml(value)}\n" for key, _, value in tree)
+            whole = with_whole_paths(tree, files)
+            assert isinstance(whole, Mapping)
+            text = "".join(f"{key}: {to_yaml(value)}\n" for key, _, value in whole)
         path = self._loaded.path
         scenario = resolve(parse(text, path.name), _registry.load(), path.name, path.parent)
         return replace(self._loaded, scenario=scenario, text=text, overrides=[])
@@ -134,7 +164,11 @@ class Desk:
 
     def _understand(self, words: list[str]) -> _Order:
         elements = self.elements
-        examples = any_of(EXAMPLES)
+        examples = any_of(self.examples)
+        if self.is_real and words[:1] and words[0] in ("rate", "delay", "set"):
+            raise UsageError(
+                f"the rate, delay and queues of a real path can't be changed; between hosts, write {examples}"
+            )
         match words:
             case ["set", element, values]:
                 self._check_element(element)
@@ -190,11 +224,49 @@ class Desk:
         tree = self._tree.copy("")
         before = tree.entries.get(_TIMELINE)
         items = list(before.items) if isinstance(before, Sequence) else []
-        items += [entry for entry in entries if entry is not None]
+        added = [entry for entry in entries if isinstance(entry, Mapping)]
+        for entry in added:
+            items = [kept for item in items for kept in self._without(item, entry)]
         mark = Mark(_SOURCE, path=_TIMELINE)
-        tree.entries[_TIMELINE] = Sequence(mark, items).copy(_TIMELINE)
+        tree.entries[_TIMELINE] = Sequence(mark, [*items, *added]).copy(_TIMELINE)
         tree.key_marks.setdefault(_TIMELINE, mark)
         return tree
+
+    def _without(self, item: Node, order: Mapping) -> Iterator[Node]:
+        """An entry of the written timeline without the start or stop that an order has replaced; other flows
+        of its label keep theirs.
+        """
+        key = next((key for key in (_START, _STOP) if key in order.entries), None)
+        written = item.entries.get(key) if key is not None and isinstance(item, Mapping) else None
+        if key is None or not isinstance(item, Mapping) or not isinstance(written, Scalar):
+            yield item
+            return
+        number = order.entries[key]
+        numbers = self._flows_of(written.text)
+        if not isinstance(number, Scalar) or int(number.text) not in numbers:
+            yield item
+            return
+        entries = {name: value for name, value in item.entries.items() if name != key}
+        if len(entries) > 1:
+            yield Mapping(item.mark, entries, {name: item.key_marks[name] for name in entries})
+        marks = {name: item.key_marks[name] for name in ("at", key)}
+        for other in numbers:
+            if other != int(number.text):
+                yield Mapping(
+                    item.mark, {"at": item.entries["at"], key: Scalar(written.mark, str(other))}, marks
+                )
+
+    def _flows_of(self, word: str) -> list[int]:
+        """The numbers of the flows that an entry of a timeline names, by number or label."""
+        if word.isdecimal():
+            return [int(word)]
+        flows = only_cell(self._loaded).flows
+        return [
+            flow.number
+            for flow in flows
+            if flow.label is not None
+            and (flow.label == word or re.fullmatch(rf"{re.escape(word)} [0-9]+", flow.label))
+        ]
 
 
 def _seconds(time_ns: int) -> str:

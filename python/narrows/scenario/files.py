@@ -11,9 +11,22 @@ from pathlib import Path
 from narrows.documents.resolved import NamedFile
 from narrows.errors import DataError, Problem
 from narrows.files import read_decompressed, read_whole, resolve_path
-from narrows.scenario.yaml_tree import Scalar
+from narrows.names import PANTHEON
+from narrows.scenario.yaml_tree import Node, Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path that a scenario writes, relative to its folder."""
+
+    path: Path
+    #: The name that a copy needs, and its content; none for manifests of programs, which name other files.
+    name: str = ""
+    sha256: str | None = None
+    #: Text before the path.
+    prefix: str = ""
 
 
 @dataclass
@@ -24,6 +37,8 @@ class Files:
     base: Path = field(default_factory=Path)
     contents: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    #: Where paths are written: by source, line, column and text.
+    places: dict[tuple[object, ...], Place] = field(default_factory=dict)
     #: Choices of models that the scenario left to what is installed, each with its reason.
     choices: list[Problem] = field(default_factory=list)
 
@@ -31,6 +46,7 @@ class Files:
         """Adds the files and the choices of another version of the scenario."""
         self.contents.update(other.contents)
         self.names.update(other.names)
+        self.places.update(other.places)
         self.choices = list(dict.fromkeys([*self.choices, *other.choices]))
 
     @property
@@ -44,13 +60,20 @@ class Files:
         """The named trace, in the form of cells; raises `DataError` if it can't be read."""
         from narrows.traces.store import find
 
-        return self._keep(find(value.text, self.base_of(value)), "trace", read_decompressed)
+        path = find(value.text, self.base_of(value))
+        kept = self._keep(path, "trace", read_decompressed)
+        self._note(value, path, path.name, kept["sha256"])
+        return kept
 
     def read_model(self, value: Scalar) -> dict[str, str | None]:
         """The named model of a scheme. One that is not installed has no hash and can't run."""
-        from narrows.models.store import find
+        from narrows.models.store import SUFFIX, find
 
-        return self._read_model(value.text, find(value.text, self.base_of(value)))
+        path = find(value.text, self.base_of(value))
+        kept = self._read_model(value.text, path)
+        if path is not None:
+            self._note(value, path, f"{path.stem}{SUFFIX}", kept["sha256"])
+        return kept
 
     def read_default_model(self, name: str) -> dict[str, str | None]:
         """The model that a scheme has by default, which files of the same name do not replace."""
@@ -71,7 +94,22 @@ class Files:
 
     def read_object(self, value: Scalar) -> NamedFile:
         """The named object file of a BPF program."""
-        return NamedFile(**self._keep(resolve_path(value.text, self.base_of(value)), "object file"))
+        path = resolve_path(value.text, self.base_of(value))
+        kept = self._keep(path, "object file")
+        self._note(value, path, path.name, kept["sha256"])
+        return NamedFile(**kept)
+
+    def note_program(self, value: Node, path: Path) -> None:
+        """Remembers where the path of a manifest or of a wrapper is written."""
+        if isinstance(value, Scalar):
+            self._note(value, path, prefix=PANTHEON if value.text.startswith(PANTHEON) else "")
+
+    def _note(
+        self, value: Scalar, path: Path, name: str = "", sha256: str | None = None, prefix: str = ""
+    ) -> None:
+        """Remembers a path, unless it is the name of an installed file."""
+        if resolve_path(value.text.removeprefix(prefix), self.base_of(value)).absolute() == path.absolute():
+            self.places[place_of(value)] = Place(path.absolute(), name, sha256, prefix)
 
     def base_of(self, value: Scalar) -> Path:
         """The folder to which a written path is relative."""
@@ -90,6 +128,11 @@ class Files:
         self.contents[sha256] = content
         # Equal content under another name is the same file.
         return {"name": self.names.setdefault(sha256, _STRANGE.sub("-", name)), "sha256": sha256}
+
+
+def place_of(value: Scalar) -> tuple[object, ...]:
+    """The key of a written value among `Files.places`."""
+    return value.mark.source, value.mark.line, value.mark.column, value.text
 
 
 def name_in_store(name: str, sha256: str) -> str:

@@ -83,8 +83,8 @@ class Flow:
     group: str | None = None
     #: The maximum deviation of the start in either direction, drawn in each run.
     spread_ns: int = 0
-    #: The members `start` and `stop` that the entry sets.
-    says: tuple[str, ...] = ()
+    #: The members `start` and `stop` that the timeline sets, in place of the entry.
+    changed: tuple[str, ...] = ()
     #: The position of traffic other than one bulk transfer, by the name of the key.
     special: dict[str, Mark] = field(default_factory=dict)
 
@@ -226,7 +226,6 @@ class FlowReader:
             dscp=dscp,
             background=background,
             group=label,
-            says=tuple(key for key in ("start", "stop") if key in keys.written.entries),
             special=special,
         )
         for k in range(count):

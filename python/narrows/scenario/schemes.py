@@ -391,6 +391,8 @@ def _read_program(value: Node, registry: Registry, problems: Problems, files: Fi
     # Paths on the command line are relative to the working directory.
     base = files.base if value.mark.line is not None else Path()
     program, variant = programs.program_of(value, base)
+    entries = value.entries if isinstance(value, Mapping) else {}
+    files.note_program(entries.get(PROGRAM) or entries.get("scheme") or value, program.path)
     name = f"{program.name}:{variant.name}"
     beside = ("scheme", PROGRAM, programs.VARIANT, NAME)
     values = programs.values_of(value, program, variant, beside)

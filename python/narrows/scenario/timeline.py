@@ -237,10 +237,10 @@ class TimelineReader:
             there = f"; flows are 1 to {count}" + (f", {', '.join(labels)}" if labels else "")
             raise Wrong(event.value.mark, f'flow "{shorten(word)}" does not exist{hint or there}')
         for flow in chosen:
-            if key in flow.says:
+            if key in flow.changed:
                 text = f"the {key} of flow {word} is given already; a flow starts and stops once"
                 self.problems.add(event.key_mark, text)
-            flow.says = (*flow.says, key)
+            flow.changed = (*flow.changed, key)
             if key == "start":
                 flow.start_ns, flow.spread_ns = event.at_ns, 0
             else:
