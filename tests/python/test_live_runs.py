@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -82,6 +83,41 @@ def test_readings_agree_with_the_record(folder: Path) -> None:
     assert 0 < bits / 8 <= both and measured["rows"]
     windows = [line["flows"][0].get("cwnd_bytes") for line in live]
     assert any(windows) and live[-1]["queues"][0]["rate_bps"] == 8_000_000
+
+
+def test_a_changed_run_repeats_from_any_folder(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # A packet of 1500 B every 2 ms: 6 Mbit/s.
+    (folder / "link.trace").write_text("".join(f"{time}\n" for time in range(2, 1001, 2)))
+    text = SCENARIO.replace("rate: 8 Mbit/s", "rate: {trace: link.trace}")
+    text = text.replace("flows: {count: 2, interval: 4 s}", "flows: [{}, {start: 4 s}]")
+    (folder / "s.yaml").write_text(text)
+    with subprocess.Popen(
+        [PROGRAM, *run("--live", "--interactive", "--events")],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin and process.stdout and process.stderr
+        orders = ["start 2", "delay 30 ms", "stop 2"]
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] == "live" and event["time_ns"] > 500_000_000 and orders:
+                process.stdin.write(orders.pop(0) + "\n")
+                process.stdin.flush()
+        problems = process.stderr.read()
+    assert process.returncode in (0, 6), problems
+    cell = json.loads((folder / "out/cells/reno-r1/run.json").read_text())["cell"]
+    assert cell["flows"][1]["start_ns"] < 3e9 and cell["flows"][1]["stop_ns"] < 5e9
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (folder / "link.trace").unlink()
+    again = call("run", str(folder / "out" / "as-run.yaml"), "--no-report", "-o", "again", cwd=elsewhere)
+    assert again.returncode in (0, 6), again.stderr
+    assert json.loads((elsewhere / "again/cells/reno-r1/run.json").read_text())["cell"] == cell
+    assert call("check", "out", cwd=folder).returncode == 0
 
 
 def test_without_a_terminal_there_is_a_line_per_second(folder: Path) -> None:
@@ -269,6 +305,34 @@ def test_the_page_serves_a_run_until_it_ends(folder: Path) -> None:
         process.stderr.read()
     assert count >= 10
     assert process.returncode in (0, 6)
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_a_killed_program_leaves_the_terminal_as_it_was(folder: Path, whole_group: bool) -> None:
+    terminal = Terminal(folder, *run("--live", "--interactive"))
+    terminal.until(lambda screen: b"queueing delay" in screen)
+    assert not terminal.local_flags() & termios.ECHO
+    others = processes.family(terminal.pid)
+    if whole_group:
+        os.killpg(terminal.pid, signal.SIGKILL)
+    else:
+        os.kill(terminal.pid, signal.SIGKILL)
+    terminal.until(lambda screen: screen.rstrip().endswith(CURSOR))
+    assert LEAVES in terminal.screen.rsplit(ENTERS, 1)[1]
+    assert terminal.local_flags() & (termios.ECHO | termios.ICANON) == termios.ECHO | termios.ICANON
+    assert terminal.end() == -signal.SIGKILL
+    processes.eventually("nothing is left", lambda: not any(map(is_running, others)))
+    # The campaign can be read, and completed into a record.
+    assert call("show", "out", cwd=folder).returncode in (0, 3, 6)
+    done = call(*run(), cwd=folder)
+    assert done.returncode in (0, 6), done.stderr
+    assert call("check", "out", cwd=folder).returncode == 0
+
+
+def is_running(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    return False
 
 
 def test_a_killed_program_leaves_no_agent_and_the_campaign_can_go_on(folder: Path) -> None:

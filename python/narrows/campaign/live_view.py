@@ -12,6 +12,7 @@ from narrows.campaign.progress import ProgressView
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import to_data
 from narrows.documents.live import Reading
+from narrows.live.guard import TerminalGuard
 from narrows.live.keyboard import Keyboard
 from narrows.live.terminal import draw, in_a_line
 from narrows.live.watch import Watch
@@ -33,12 +34,16 @@ class LiveView(ProgressView):
         self._later: list[Text | str] = []
         self._screen: Live | None = None
         self._keyboard: Keyboard | None = None
+        self._guard: TerminalGuard | None = None
         self._printed = 0.0
         self._told = 0
         self._apart = False
 
     def __enter__(self) -> LiveView:
         watch = self.watch
+        if self.draws and self.live:
+            self._guard = TerminalGuard(self.console.file, keys=watch.orders is not None)
+            self._guard.start()
         if watch.orders is not None:
             self._keyboard = Keyboard(watch.order, shows=self.draws and self.live)
             self._keyboard.start()
@@ -56,6 +61,8 @@ class LiveView(ProgressView):
         if self._screen is not None:
             self._screen.stop()
             self._screen = None
+            if self._guard is not None:
+                self._guard.stop()
             later, self._later = self._later, []
             for text in later:
                 self.message(text)
