@@ -271,7 +271,7 @@ def test_a_copy_has_everything_but_the_right_answers(tmp_path: Path) -> None:
 def test_lessons_are_listed_in_their_order_with_numbers() -> None:
     document = json.loads(narrows("lab", "list", "--json").stdout)
     numbers = [entry["number"] for entry in document["labs"] if entry["kind"] == "lesson"]
-    assert numbers == list(range(1, 11))
+    assert numbers == list(range(1, 12))
     shown = narrows("lab", "list").stdout
     assert "lesson 1" in shown
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.cli.live import NOT_LIVE, LiveOptions
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
@@ -121,11 +122,15 @@ def run(
         ),
     ] = None,
     as_json: Json = False,
+    live: LiveOptions = NOT_LIVE,
 ) -> None:
     """Run a family and compare it with the published values.
 
     Each experiment is a campaign in a separate folder, for narrows show, plot and the like. The same command
     completes an interrupted family.
+
+    With --live and --interactive the runs of a task are watched and changed, as with narrows run; what is
+    compared and marked then is the record of the changed run.
 
     Exit codes: 0 done, 2 usage, 3 bad family, 4 not possible on this machine, 5 a limit of the family is
     broken, 6 some runs failed or are invalid.
@@ -136,6 +141,7 @@ def run(
     from narrows.lab import lesson, running
     from narrows.lab.store import load
 
+    live.check(as_json=as_json, dry_run=False)
     family = load(name)
     plane = where or family.where
     if plane not in ("simulate", "emulate"):
@@ -164,6 +170,7 @@ def run(
         quiet=as_json,
         tell=tell,
         conditions=None if chosen is None else chosen.conditions,
+        show=live.showing,
     )
     outcome = _report(folder, cells=False, as_json=as_json, task=chosen)
     # Expectations of the scenarios do not count as limits of the family.

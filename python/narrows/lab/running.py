@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import contextlib
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from narrows.campaign.run import Finished
+    from narrows.campaign.showing import Showing
     from narrows.scenario import Cell, Loaded, Override
+
+    #: Shows the runs of a scenario inside a context.
+    Show = Callable[[Loaded], contextlib.AbstractContextManager[Showing | None]]
 
 FORMAT = "narrows/lab-run/1"
 NOTE = "lab.json"
@@ -200,13 +205,18 @@ def run_all(
     quiet: bool,
     tell: Callable[[int, int, Experiment], None],
     conditions: Collection[Pair] | None = None,
+    show: Show | None = None,
 ) -> int:
     """Runs the missing cells of these experiments (all if none is named), or of these conditions only, and
-    returns the largest exit code of their campaigns.
+    returns the largest exit code of their campaigns. `show` shows the runs of a scenario while they are under
+    way.
     """
     from narrows.campaign.run import run_campaign
 
-    loaded = check(run.lab, run.where, run.quick, only)
+    loaded = {
+        name: _as_run(run, name) or scenario
+        for name, scenario in check(run.lab, run.where, run.quick, only).items()
+    }
     wanted: dict[str, set[str]] = {}
     if conditions is not None:
         for name, scenario in loaded.items():
@@ -219,18 +229,36 @@ def run_all(
     for number, (name, scenario) in enumerate(loaded.items(), 1):
         tell(number, len(loaded), run.lab.experiments[name])
         labels = wanted.get(name, set())
-        finished = run_campaign(
-            scenario,
-            run.campaign(name),
-            resume=False,
-            argv=argv,
-            console=console,
-            quiet=quiet,
-            wanted=None if conditions is None else partial(_is_of_rows, labels),
-        )
+        # A run that was changed while it was shown is not repeated.
+        shows = show if show is not None and _as_run(run, name) is None else _show_nothing
+        with shows(scenario) as showing:
+            finished = run_campaign(
+                scenario,
+                run.campaign(name),
+                resume=False,
+                argv=argv,
+                console=console,
+                quiet=quiet,
+                wanted=None if conditions is None else partial(_is_of_rows, labels),
+                showing=showing,
+            )
         code = finished.exit_code if conditions is None else _code_of(finished, labels)
         worst = max(worst, code)
     return worst
+
+
+def _as_run(run: LabRun, experiment: str) -> Loaded | None:
+    """The scenario of a run that was changed while it was shown; none if it was not."""
+    from narrows.campaign.showing import AS_RUN
+    from narrows.scenario import load
+
+    path = run.campaign(experiment) / AS_RUN
+    return load(path) if path.is_file() else None
+
+
+@contextlib.contextmanager
+def _show_nothing(_loaded: Loaded) -> Iterator[None]:
+    yield None
 
 
 def _is_of_rows(labels: set[str], cell: Cell) -> bool:
