@@ -68,9 +68,8 @@ class Lab:
             self.words(*more),
             env=self.pair.environment(),
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
             text=True,
-            **options,
+            **{"stdin": subprocess.DEVNULL, **options},
         )
 
     # -- what it has written -----------------------------------------------------------------------

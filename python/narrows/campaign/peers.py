@@ -13,15 +13,18 @@ import selectors
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import IO
 
 from narrows.agent import schema
 from narrows.agent.location import Location
 from narrows.agent.process import kill
 from narrows.agent.session import Session
+from narrows.campaign.live_peers import LivePeers
 from narrows.documents.agent import Event
 from narrows.hosts.path_probe import ClockOffset
 from narrows.hosts.ssh import CONNECTION_FAILED
+from narrows.scenario.real_path import LOCAL, REMOTE
 
 FORMAT = "narrows/side/1"
 #: Arguments of the agent.
@@ -40,6 +43,8 @@ _TURN_S = 0.2
 _KINDS = ("input", "unavailable", "io", "internal", "interrupted")
 #: Their events.
 _EVENTS = ("ready", "open", "prepared", "starting", "progress", "done", "error")
+#: Those about a run that is under way.
+_LIVE = ("counts", "rescheduled")
 
 
 class PeerFailure(Exception):  # noqa: N818 - what became of a cell, and no error of this program
@@ -67,6 +72,8 @@ class Peer(Session):
         self._unlogged = b""
         #: The last event of each name.
         self.events: dict[str, Event] = {}
+        #: Receives its lines about the run, if somebody watches it.
+        self.on_live: Callable[[bytes], None] | None = None
 
     def send(self, command: dict[str, object]) -> None:
         """Queues a command, which is written as soon as the pipe accepts it."""
@@ -117,9 +124,14 @@ class Peer(Session):
         """Reads its events."""
         self._lines.read()
         while self._lines.whole:
-            event = schema.read_event(self._lines.whole.popleft())
-            if event is not None and event.event in _EVENTS:
+            line = self._lines.whole.popleft()
+            event = schema.read_event(line)
+            if event is None:
+                continue
+            if event.event in _EVENTS:
                 self.events[event.event] = event
+            elif event.event in _LIVE and self.on_live is not None:
+                self.on_live(line)
         if self._lines.endless:
             self.events["error"] = Event(event="error", message="the agent sent a line without an end")
 
@@ -182,7 +194,11 @@ class PeerPair:
         stopped: Callable[[], bool],
         is_connected: Callable[[], bool],
         progress: Callable[[float], None],
+        live: LivePeers | None = None,
     ) -> None:
+        self._live = live
+        if live is not None:
+            local.on_live, remote.on_live = partial(live.hear, LOCAL), partial(live.hear, REMOTE)
         self.local = local
         self.remote = remote
         self._stopped = stopped
@@ -290,4 +306,14 @@ class PeerPair:
         progress = self.local.events.get("progress")
         if progress is not None and progress is not before and progress.progress is not None:
             self._progress(progress.progress)
+        self._obey()
         return any(mask & selectors.EVENT_READ for _, mask in ready)
+
+    def _obey(self) -> None:
+        """Passes on the next order, if one can be carried out now."""
+        start = self.local.events.get("starting")
+        if self._live is None or start is None or start.real_ns is None:
+            return
+        command = self._live.next_command(time.time_ns() - start.real_ns)
+        for peer in self.both if command is not None else ():
+            peer.send(command)

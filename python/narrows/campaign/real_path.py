@@ -19,12 +19,14 @@ from typing import IO, Any
 from narrows.agent.cell import CellOutcome, CellRun
 from narrows.agent.location import SUDO, Location
 from narrows.agent.process import end as end_process
+from narrows.campaign.live_peers import LivePeers
 from narrows.campaign.peers import ARGUMENTS, FORMAT, Peer, PeerFailure, PeerPair, Stopped
 from narrows.campaign.planes import BEFORE, Progress
 from narrows.campaign.unpack import unpack, watch_program
 from narrows.errors import UnavailableError
 from narrows.files import read_bytes
 from narrows.hosts.remote_host import RemoteHost, Rendezvous
+from narrows.live.watch import Watch
 from narrows.scenario.files import name_in_store
 from narrows.scenario.model import Cell
 from narrows.scenario.real_path import LOCAL, REMOTE, STOP, sender_is_local
@@ -33,6 +35,8 @@ from narrows.scenario.real_path import LOCAL, REMOTE, STOP, sender_is_local
 VANISHED = "vanished"
 #: Time for a command to arrive before everything starts: one round trip and the scheduling of three programs.
 _START_NS = 500_000_000
+#: Time from an order until it takes effect, in addition to two round trips: by then both agents have read it.
+_AHEAD_NS = 1_000_000_000
 #: Share of a cell's progress that is the run itself; the rest is fetching and writing the record.
 _RUN_SHARE = 0.9
 
@@ -41,7 +45,12 @@ class RealPathPlane:
     """The plane of a campaign between two hosts."""
 
     def __init__(
-        self, remote: RemoteHost, rendezvous: Rendezvous | None, agent: Location, folder: Path
+        self,
+        remote: RemoteHost,
+        rendezvous: Rendezvous | None,
+        agent: Location,
+        folder: Path,
+        watch: Watch | None = None,
     ) -> None:
         self.remote = remote
         self.rendezvous = rendezvous
@@ -49,6 +58,8 @@ class RealPathPlane:
         #: The folder of the campaign.
         self.folder = folder
         self.retries = remote.settings.retries
+        #: Shows the runs.
+        self.watch = watch
 
     def workers(self, _cells: int) -> int:
         """There is one path, so one cell at a time."""
@@ -101,10 +112,16 @@ class RealPathRun:
         self._record: CellRun | None = None
         #: The agents during the run.
         self._peers: tuple[Peer, ...] = ()
+        self._live: LivePeers | None = None
+        if plane.watch is not None:
+            self._live = LivePeers(cell, plane.watch, _AHEAD_NS + 2 * plane.remote.rtt_ns)
+            plane.watch.begin(cell, self._live)
         #: The folders of both ends are collected here, for one attempt only, regardless of leftovers from
         #: others.
         token = secrets.token_hex(4)
         self._folders = {name: out.parent / f".{cell.id}.{name}-{token}" for name in (LOCAL, REMOTE)}
+        #: The cell with the orders that were carried out.
+        self._changed_file = out.parent / f".{cell.id}.changed-{token}.json"
 
     def stop(self, kill: bool = False) -> None:
         """Asks both agents to stop and clean up; they do so at once."""
@@ -130,6 +147,7 @@ class RealPathRun:
         finally:
             for folder in (*self._folders.values(), self._own):
                 self._remote.local.remove(folder)
+            self._changed_file.unlink(missing_ok=True)
         outcome.seconds = time.monotonic() - started
         return outcome
 
@@ -165,6 +183,7 @@ class RealPathRun:
                     lambda: self._stopped,
                     lambda: self._remote.alive,
                     lambda share: self._progress(share * _RUN_SHARE),
+                    self._live,
                 )
             )
             with self._lock:
@@ -189,6 +208,7 @@ class RealPathRun:
                 "files": files,
                 "host": host,
                 "folder": folder,
+                "live": self._live is not None,
                 **ends,
             }
 
@@ -280,7 +300,7 @@ class RealPathRun:
         record = CellRun(
             self._plane.agent,
             "side-record",
-            self._cell_file,
+            self._cell_as_run(),
             self._out,
             self._log_file,
             lambda share: self._progress(_RUN_SHARE + (1 - _RUN_SHARE) * share),
@@ -292,6 +312,15 @@ class RealPathRun:
                 raise Stopped
             self._record = record
         return record.run()
+
+    def _cell_as_run(self) -> Path:
+        """The file of the cell with the times that flows were given during the run."""
+        watch = self._plane.watch
+        changed = watch.orders.changed_cell() if watch is not None and watch.orders is not None else None
+        if changed is None:
+            return self._cell_file
+        self._changed_file.write_text(changed.to_text())
+        return self._changed_file
 
 
 @contextlib.contextmanager

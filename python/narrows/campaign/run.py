@@ -196,7 +196,7 @@ def run_campaign(
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results; with `wanted` only these cells run, and the
     others stay pending. `reach` says how to reach the other host; runs on this machine may use `means`, and
-    `runner` runs them in place of the agent. `tell` receives events. `showing` shows emulated runs while they
+    `runner` runs them in place of the agent. `tell` receives events. `showing` shows runs while they
     are under way.
     """
 
@@ -340,7 +340,7 @@ def _plane(
     folder: CampaignFolder, planned: Planned, agent: Location, means: Means, showing: Showing | None
 ) -> Plane:
     """The plane on which the cells run."""
+    watch = showing.watch if showing is not None else None
     if planned.remote is None:
-        watch = showing.watch if showing is not None else None
         return LocalPlane(planned.plan.scenario.where, agent, folder.files_dir, means, watch)
-    return RealPathPlane(planned.remote, planned.rendezvous, agent, folder.path)
+    return RealPathPlane(planned.remote, planned.rendezvous, agent, folder.path, watch)

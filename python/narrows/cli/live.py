@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from narrows.campaign.showing import Showing
     from narrows.scenario import Loaded
 
-#: Why runs of other planes are not shown.
-_WHY = {
-    "simulate": "--live is for runs on the machine's clock, and this scenario is simulated, which takes less"
-    " time; add --where emulate",
-    "hosts": "--live shows emulated runs; between hosts, readings would have to cross the path that is"
-    " measured, so add --where emulate",
-}
+SIMULATE = "simulate"
+#: Why simulated runs are not shown.
+_WHY = (
+    "--live is for runs on the machine's clock, and this scenario is simulated, which takes less time; add"
+    " --where emulate"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class LiveOptions:
         bool,
         option(
             "--live",
-            help="Show flows and queues of emulated runs on the terminal while they are under way.",
+            help="Show flows and queues on the terminal while runs are under way, emulated or between hosts.",
         ),
     ] = False
     live_page: Annotated[
@@ -81,8 +80,8 @@ class LiveOptions:
         if not (self.live or self.on_page):
             yield None
             return
-        if loaded.scenario.where != "emulate":
-            raise UsageError(_WHY[loaded.scenario.where])
+        if loaded.scenario.where == SIMULATE:
+            raise UsageError(_WHY)
         from narrows.campaign.showing import Showing
         from narrows.console import say
 

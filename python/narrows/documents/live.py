@@ -1,5 +1,6 @@
-"""Runs while they are under way: samples of agents (drivers/emulate/src/live.rs), and the readings between
-two of them, which terminals, pages and `narrows run --events` show.
+"""Runs while they are under way: samples of agents (drivers/emulate/src/live.rs and, of both ends of a run
+between hosts, drivers/realpath/src/peer/live.rs), and the readings between two of them, which terminals,
+pages and `narrows run --events` show.
 """
 
 from __future__ import annotations
@@ -60,6 +61,53 @@ class Refused(Part, frozen=True, kw_only=True):
     """An order that the agent refused."""
 
     message: Text
+
+
+# -- lines of the two agents of a run between hosts -------------------------------------------------
+
+
+class SentCounts(Part, frozen=True, kw_only=True):
+    """A flow at the end that sends its data. Without a tunnel there are no counts of packets."""
+
+    flow: Count
+    #: The packets that were sent before an interval of 500 ms, by the clock of this end.
+    interval: Count | None = None
+    before: Count | None = None
+    cwnd_bytes: Count | None = None
+    srtt_ns: Count | None = None
+    #: Data that the other end has acknowledged since the start.
+    acknowledged_bytes: Count | None = None
+
+
+class ArrivedCounts(Part, frozen=True, kw_only=True):
+    """A flow at the end that receives its data: counts since the start."""
+
+    flow: Count
+    packets: Count
+    #: Their IP bytes.
+    size: Count = field(name="bytes")
+    #: Sum of their one-way delays above the smallest one so far.
+    queueing_ns: Count
+    #: Those that were sent before an interval of the other end's clock, of which no more are expected.
+    interval: Count
+    before: Count
+
+
+class PeerSample(Part, frozen=True, kw_only=True):
+    """A reading of one end. Those of both ends with the same number are of the same time."""
+
+    number: Count
+    time_ns: Count
+    sent: list[SentCounts]
+    arrived: list[ArrivedCounts]
+
+
+class Rescheduled(Part, frozen=True, kw_only=True):
+    """One end has given a flow other times."""
+
+    flow: Count
+    #: By how much the command came after the time that changes.
+    late_ns: Count
 
 
 # -- readings --------------------------------------------------------------------------------------

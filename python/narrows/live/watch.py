@@ -31,6 +31,10 @@ class Takes(Protocol):
 class Orders(Protocol):
     """Reads what people write as orders, and keeps those that were carried out."""
 
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Orders that these runs take."""
+
     def read(self, text: str) -> bytes:
         """The line for the agent. Raises `NarrowsError` if the text can't be one."""
 
@@ -39,6 +43,12 @@ class Orders(Protocol):
 
     def drop(self) -> None:
         """Forgets the oldest order without an answer, which the agent has refused."""
+
+    def clear(self) -> None:
+        """Forgets all orders: another run begins."""
+
+    def changed_cell(self) -> Cell | None:
+        """The cell with the orders that were carried out; none without any."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,8 @@ class Watch:
             self._meter = Meter()
             self._readings.clear()
             self._notes.clear()
+            if self.orders is not None:
+                self.orders.clear()
             self._rise()
         return self.hear
 
@@ -106,28 +118,35 @@ class Watch:
         try:
             match event.event:
                 case "live":
-                    self._add(from_data(data, LiveSample))
+                    self._read(from_data(data, LiveSample))
                 case "changed":
-                    self._carry_out(from_data(data, Changed))
+                    self.keep(from_data(data, Changed))
                 case "refused":
-                    self._refuse(from_data(data, Refused))
+                    self.refuse(from_data(data, Refused))
         except DamagedError:
             return
 
-    def _add(self, sample: LiveSample) -> None:
+    def _read(self, sample: LiveSample) -> None:
         with self._news:
             reading = self._meter.read(sample)
-            if reading is not None:
-                self._readings.append(reading)
-                self._rise()
+        if reading is not None:
+            self.add(reading)
 
-    def _carry_out(self, changed: Changed) -> None:
+    def add(self, reading: Reading) -> None:
+        """Adds a reading, later than the last one."""
+        with self._news:
+            self._readings.append(reading)
+            self._rise()
+
+    def keep(self, changed: Changed) -> None:
+        """The oldest order without an answer takes effect."""
         words = self.orders.keep(changed) if self.orders is not None else ""
         with self._news:
             self._notes.append(Note(changed.at_ns, words, is_change=True))
             self._rise()
 
-    def _refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: Refused) -> None:
+        """The oldest order without an answer is refused."""
         if self.orders is not None:
             self.orders.drop()
         self.note(refused.message)

@@ -22,7 +22,6 @@ from typing import Any
 from narrows.agent.schema import parse
 from narrows.documents.data import DamagedError, Part, from_data, to_data
 from narrows.errors import UnavailableError, reason
-from narrows.live.orders import EXAMPLES
 from narrows.live.terminal import name_of
 from narrows.live.watch import Watch, Watched
 
@@ -50,7 +49,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, watch: Watch, port: int = 0) -> None:
         self.watch = watch
         self.secret = secrets.token_urlsafe(16)
-        self.page = page(takes_orders=watch.orders is not None)
+        self.page = page(watch.orders.examples if watch.orders is not None else ())
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -88,8 +87,8 @@ def serve(watch: Watch, port: int = 0) -> Iterator[Server]:
             thread.join()
 
 
-def page(*, takes_orders: bool) -> str:
-    """The page, which loads nothing from elsewhere."""
+def page(examples: tuple[str, ...]) -> str:
+    """The page, which loads nothing from elsewhere; with examples of orders it takes some."""
     from markupsafe import Markup
 
     from narrows import policy
@@ -102,8 +101,7 @@ def page(*, takes_orders: bool) -> str:
     template = environment(own).get_template("live.html.j2")
     return policy.lock(
         template.render(
-            takes_orders=takes_orders,
-            examples=EXAMPLES,
+            examples=examples,
             style=Markup(style_sheet()),
             own_style=Markup(own("live.css") or ""),
             uplot_js=Markup(asset("assets", "uplot", "uPlot.iife.min.js")),

@@ -29,6 +29,17 @@ pub(super) enum Command {
         #[serde(default)]
         error_ns: Option<u64>,
     },
+    /// A flow has other times from now on.
+    Reschedule {
+        /// Its number.
+        flow: u16,
+        /// When it starts.
+        start_ns: u64,
+        /// When it stops.
+        stop_ns: u64,
+        /// The one of them that changes: until then the command has to arrive.
+        at_ns: u64,
+    },
     /// Stop and clean up.
     Stop,
 }

@@ -12,7 +12,8 @@
 //! The first line of standard input is the plan ([`PeerPlan`]); commands follow, one per line: `start`, `stop`. The end
 //! of the input stops the peer, so that nothing remains when a connection breaks. On standard output it reports its
 //! progress: `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`,
-//! and `clock` once a second. A peer whose other end becomes silent or leaves before the end of the run fails, so that
+//! and `clock` once a second. If the plan has `"live": true`, `counts` of flows come twice a second ([`live`]), and the
+//! command `reschedule` gives a flow other times. A peer whose other end becomes silent or leaves before the end of the run fails, so that
 //! a peer that commands can no longer reach ends as well.
 //!
 //! Both peers start at the same time: one is commanded to start after a delay and reports the corresponding reading of
@@ -26,6 +27,7 @@
 
 mod clock_reading;
 mod commands;
+mod live;
 mod plan;
 mod report;
 mod tunnel_thread;
@@ -35,6 +37,7 @@ use crate::timekeeping;
 use crate::tunnel::{BoundEnd, TunnelClock, TunnelEnd};
 pub(crate) use clock_reading::ClockReading;
 pub use commands::CommandReader;
+use live::PeerReadings;
 use narrows_cell::Role;
 use narrows_cell::{Cell, Flow};
 use narrows_cell::{Context, RunError};
@@ -102,7 +105,7 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
         cpus: &network.cpus,
         logs: &logs,
         addresses: network.addresses,
-        is_live: false,
+        is_live: plan.is_live,
     };
     directory.keep = true;
     let supervisor = Supervisor::start(specs, endpoint_setup, &epoll)?;
@@ -121,7 +124,8 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
         Some(end) => Some(TunnelThread::start(end, network.mover)?),
         None => None,
     };
-    let watch = PeerRun::new(&cell, clock, epoll, supervisor, tunnel, context)?;
+    let mut watch = PeerRun::new(&cell, clock, epoll, supervisor, tunnel, context)?;
+    watch.readings = plan.is_live.then(|| PeerReadings::new(&cell, plan.host));
     let result = watch.run(|| directory.remove_files())?;
     report::write(&mut setup, result, &cell, &plan.folder)?;
     (context.notify)(&json!({"event": "done"}));
@@ -159,6 +163,9 @@ impl PeerNetwork {
                 let mut end = bound.build(host, mask(&cpus, &mover), privilege)?;
                 end.add_programs(cell, plan.host)
                     .could_not("set the addresses of the ends of programs")?;
+                if plan.is_live {
+                    end.count_flows(cell);
+                }
                 Ok(PeerNetwork {
                     end: Some(end),
                     addresses: None,

@@ -29,6 +29,8 @@ struct PlanDocument {
     tunnel: Option<Map<String, Value>>,
     #[serde(default)]
     addresses: Option<PeerAddresses>,
+    #[serde(default)]
+    live: bool,
 }
 
 #[derive(Deserialize)]
@@ -93,6 +95,8 @@ pub struct PeerPlan {
     /// New folder for logs and results.
     pub(super) folder: PathBuf,
     pub(super) path: PeerPath,
+    /// True if it reports counts of flows during the run.
+    pub(super) is_live: bool,
 }
 
 impl PeerPlan {
@@ -130,6 +134,7 @@ impl PeerPlan {
             host,
             folder,
             path,
+            is_live: document.live,
         })
     }
 

@@ -1,12 +1,13 @@
 //! The tunnel of a peer, on a separate thread. They exchange requests and events through channels, so that no work of
 //! the peer (writing to a slow ssh, starting processes) delays packets.
 
-use crate::tunnel::{EndObserver, EndView, OBSERVER_KEYS, TunnelEnd};
+use crate::tunnel::{EndObserver, EndView, FlowMeter, OBSERVER_KEYS, TunnelEnd};
 use narrows_cell::{Context, RunError};
 use narrows_netns::Hosts;
 use narrows_sys::cpu;
 use narrows_sys::poll::{Epoll, Waker};
 use narrows_tunnel::clock::Fit;
+use narrows_units::Time;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,6 +19,8 @@ use std::thread::JoinHandle;
 enum TunnelRequest {
     /// The relation of the clocks.
     Fit,
+    /// The counts of flows.
+    Counts,
     /// Close the session and the logs.
     Close,
 }
@@ -28,6 +31,8 @@ pub(super) enum TunnelEvent {
     Event(Value),
     /// The relation of the clocks, if it is known.
     Fit(Option<Fit>),
+    /// The counts of flows at a time of this end's clock.
+    Counts(Box<FlowMeter>, Time),
     /// The tunnel has ended: the content of `tunnel.json`, or an error.
     Over(Result<Value, RunError>),
 }
@@ -86,6 +91,11 @@ impl TunnelThread {
     /// Requests the relation of the clocks, which arrives as an event.
     pub(super) fn request_fit(&self) {
         self.request(TunnelRequest::Fit);
+    }
+
+    /// Requests the counts of flows, which arrive as an event.
+    pub(super) fn request_counts(&self) {
+        self.request(TunnelRequest::Counts);
     }
 
     /// Lets the tunnel end.
@@ -177,6 +187,11 @@ impl EndObserver for ThreadObserver {
         loop {
             match self.requests.try_recv() {
                 Ok(TunnelRequest::Fit) => self.events.send(TunnelEvent::Fit(view.fit())),
+                Ok(TunnelRequest::Counts) => {
+                    if let Some((meter, at)) = view.meter() {
+                        self.events.send(TunnelEvent::Counts(Box::new(meter), at));
+                    }
+                }
                 Ok(TunnelRequest::Close) | Err(TryRecvError::Disconnected) => {
                     return Ok(Some("stopped"));
                 }

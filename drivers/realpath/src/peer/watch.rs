@@ -3,8 +3,9 @@
 use super::PeerContext;
 use super::clock_reading::{ClockReading, mono_minus_raw_ns};
 use super::commands::{Command, StartTime};
+use super::live::PeerReadings;
 use super::tunnel_thread::{TunnelEvent, TunnelThread};
-use crate::tunnel::TunnelClock;
+use crate::tunnel::{FlowMeter, TunnelClock};
 use narrows_cell::Cell;
 use narrows_cell::{Context, RunError};
 use narrows_endpoints::supervisor::{
@@ -66,6 +67,8 @@ pub(super) struct PeerRun<'a, 'b> {
     start_error_ns: Option<u64>,
     /// How the tunnel has ended.
     over: Option<Result<Value, RunError>>,
+    /// Readings of the run, if it is watched.
+    pub(super) readings: Option<PeerReadings>,
 }
 
 impl<'a, 'b> PeerRun<'a, 'b> {
@@ -104,6 +107,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
             start_mono_ns: None,
             start_error_ns: None,
             over: None,
+            readings: None,
         })
     }
 
@@ -204,11 +208,46 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                 let time = passed.min(length);
                 self.tell(&json!({"event": "progress", "time_ns": time, "of_ns": length}));
             }
+            self.read(passed);
             if passed >= length {
                 return Ok(());
             }
-            self.step(TICK.min(Duration::from_nanos(length - passed)))?;
+            let next = self.readings.as_ref().map(|it| it.until_next(passed));
+            let pause = next.map_or(length - passed, |next| next.min(length - passed));
+            self.step(TICK.min(Duration::from_nanos(pause)))?;
             self.check_tunnel()?;
+        }
+    }
+
+    /// Takes a reading, if one is due at `passed_ns` of the run.
+    fn read(&mut self, passed_ns: u64) {
+        let Some(readings) = &mut self.readings else {
+            return;
+        };
+        let Some(number) = readings.due(passed_ns) else {
+            return;
+        };
+        if let Some(tunnel) = &self.tunnel {
+            readings.request(number);
+            tunnel.request_counts();
+        } else {
+            let event = readings.event(number, passed_ns, &self.supervisor, None);
+            self.tell(&event);
+        }
+    }
+
+    /// Reports the reading for which the tunnel has counted flows up to `at`.
+    fn tell_counts(&mut self, meter: &FlowMeter, at: Time) {
+        let now = ClockReading::now(&self.clock);
+        let ago = now.tunnel_ns.saturating_sub(at.ns());
+        let start = self.start_mono_ns.unwrap_or(now.mono_ns);
+        let time_ns = now.mono_ns.saturating_sub(ago).saturating_sub(start);
+        let Some(readings) = &mut self.readings else {
+            return;
+        };
+        if let Some(number) = readings.take_request() {
+            let event = readings.event(number, time_ns, &self.supervisor, Some((meter, at)));
+            self.tell(&event);
         }
     }
 
@@ -294,6 +333,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                         self.announce(here, Some(fit.error(here)))?;
                     }
                 }
+                TunnelEvent::Counts(meter, at) => self.tell_counts(&meter, at),
                 TunnelEvent::Over(over) => self.over = Some(over),
             }
         }
@@ -304,6 +344,12 @@ impl<'a, 'b> PeerRun<'a, 'b> {
     fn obey(&mut self) -> Result<(), RunError> {
         while let Some(order) = self.around.commands.next()? {
             match order {
+                Command::Reschedule {
+                    flow,
+                    start_ns,
+                    stop_ns,
+                    at_ns,
+                } => self.reschedule(flow, start_ns, stop_ns, at_ns)?,
                 Command::Stop => return Err(RunError::Interrupted(libc::SIGTERM)),
                 Command::Start {
                     in_ns,
@@ -313,6 +359,26 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                 } => self.start(StartTime::new(in_ns, at_ns, real_ns, error_ns)?)?,
             }
         }
+        Ok(())
+    }
+
+    /// Gives a flow other times, and reports by how much the command was late.
+    fn reschedule(
+        &mut self,
+        flow: u16,
+        start_ns: u64,
+        stop_ns: u64,
+        at_ns: u64,
+    ) -> Result<(), RunError> {
+        let Some(start_mono_ns) = self.start_mono_ns else {
+            return Err(RunError::Input(
+                "the command to reschedule a flow came before that to start".to_owned(),
+            ));
+        };
+        self.supervisor.reschedule(flow, start_ns, stop_ns);
+        let passed = machine::mono_ns().saturating_sub(start_mono_ns);
+        let late_ns = passed.saturating_sub(at_ns);
+        self.tell(&json!({"event": "rescheduled", "flow": flow, "late_ns": late_ns}));
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 use super::clock::TunnelClock;
 use super::engine::{Engine, EngineBuffers, EngineCounters};
 use super::logs::{self, Logs};
+use super::meter::FlowMeter;
 use super::plan::TunnelPlan;
 use super::program_flows::ProgramFlows;
 use super::report::{self, EndStart};
@@ -81,6 +82,12 @@ impl EndView<'_> {
     /// The current relation of the clocks, if known.
     pub(crate) fn fit(&self) -> Option<Fit> {
         self.0.clocks.fit()
+    }
+
+    /// The counts of flows, if the run is watched, and the time by the clock of this end.
+    pub(crate) fn meter(&self) -> Option<(FlowMeter, Time)> {
+        let meter = self.0.meter.clone()?;
+        Some((meter, self.0.clock.now()))
     }
 }
 
@@ -162,6 +169,7 @@ impl BoundEnd {
             counters: EngineCounters::default(),
             waited: Histogram::new(),
             programs: ProgramFlows::default(),
+            meter: None,
             buffers: EngineBuffers::new(),
             ethernet: addressing::ethernet(1 - plan.host(), plan.host()),
             outer_headers: if plan.bind().is_ipv6() { 48 } else { 28 },
@@ -240,6 +248,12 @@ impl TunnelEnd {
         Ok(())
     }
 
+    /// Counts the packets of flows from now on.
+    pub(crate) fn count_flows(&mut self, cell: &Cell) {
+        let last = cell.flows.iter().map(|flow| flow.flow).max();
+        self.engine.meter = last.map(FlowMeter::new);
+    }
+
     /// The clock of this end.
     pub(crate) fn clock(&self) -> TunnelClock {
         self.engine.clock
@@ -291,7 +305,7 @@ impl TunnelEnd {
             }
             if now >= next_clock_event && self.opened.is_some() {
                 next_clock_event = now + CLOCK_EVENT_NS;
-                let event = report::clock_event(&self.engine, self.engine.clock.now());
+                let event = report::clock_event(&mut self.engine);
                 observer.notify(event);
                 self.engine.logs.flush();
             }

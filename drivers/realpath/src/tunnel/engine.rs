@@ -9,6 +9,7 @@
 
 use super::clock::TunnelClock;
 use super::logs::Logs;
+use super::meter::FlowMeter;
 use super::program_flows::ProgramFlows;
 use narrows_cell::addressing::flow_of;
 use narrows_record::Histogram;
@@ -68,6 +69,8 @@ pub(super) struct Engine {
     pub(super) waited: Histogram,
     /// Flows of programs, which have separate addresses.
     pub(super) programs: ProgramFlows,
+    /// Counts of flows, if the run is watched.
+    pub(super) meter: Option<FlowMeter>,
     pub(super) buffers: EngineBuffers,
     /// Ethernet header of packets for the inside.
     pub(super) ethernet: [u8; ETHERNET],
@@ -166,10 +169,17 @@ impl Engine {
                 flow: 0,
             },
         );
+        let queueing_ns = self.meter.as_mut().map(|meter| meter.look(sent, arrived));
         if content == Content::Clock {
             return;
         }
         let bytes = self.buffers.inbox.payload_mut(index);
+        if let (Some(meter), Some(queueing_ns)) = (&mut self.meter, queueing_ns) {
+            let packet = &bytes[HEADER..length - TAG];
+            let known = self.programs.flow_of(packet);
+            let flow = known.unwrap_or_else(|| flow_of(packet));
+            meter.arrive(flow, packet.len() as u64, sent, queueing_ns);
+        }
         match ecn_tunnel::decapsulate(&mut bytes[HEADER..length - TAG], tos) {
             Decapsulation::Deliver => {
                 // Our header is longer than Ethernet's, which takes its last bytes.
@@ -242,6 +252,9 @@ impl Engine {
             self.waited.add(sent.since(came).ns());
             self.counters.packets += 1;
             self.counters.bytes += bytes;
+            if let Some(meter) = &mut self.meter {
+                meter.send(flow, sent);
+            }
             self.note_sent(id, sent, length, Content::Packet, tos, flow);
         }
         any

@@ -29,17 +29,7 @@ impl ProgramFlows {
     /// The flow of an IP packet that is sent here at `at`, if it is between the hosts of a program.
     #[inline]
     pub(super) fn note(&mut self, packet: &[u8], at: Time) -> Option<u16> {
-        if self.hosts.is_empty() || packet.len() < 20 {
-            return None;
-        }
-        let address = |from: usize| host_of(packet[from..from + 4].try_into().ok()?);
-        let (from, to) = (address(12)?, address(16)?);
-        let mut hosts = self.hosts.iter();
-        let (flow, role) = hosts.find_map(|&(flow, [sender, receiver])| match (from, to) {
-            _ if (from, to) == (sender, receiver) => Some((flow, Role::Sender)),
-            _ if (from, to) == (receiver, sender) => Some((flow, Role::Receiver)),
-            _ => None,
-        })?;
+        let (flow, role) = self.sender_of(packet)?;
         let (protocol, [source, target], payload) = contents(packet);
         let (sender_port, receiver_port) = match role {
             Role::Sender => (source, target),
@@ -53,6 +43,28 @@ impl ProgramFlows {
             receiver_port,
         });
         Some(flow)
+    }
+
+    /// The flow of an IP packet, if it is between the hosts of a program.
+    #[inline]
+    pub(super) fn flow_of(&self, packet: &[u8]) -> Option<u16> {
+        Some(self.sender_of(packet)?.0)
+    }
+
+    /// The flow of an IP packet between the hosts of a program, and the end of the flow that has sent it.
+    #[inline]
+    fn sender_of(&self, packet: &[u8]) -> Option<(u16, Role)> {
+        if self.hosts.is_empty() || packet.len() < 20 {
+            return None;
+        }
+        let address = |from: usize| host_of(packet[from..from + 4].try_into().ok()?);
+        let (from, to) = (address(12)?, address(16)?);
+        let mut hosts = self.hosts.iter();
+        hosts.find_map(|&(flow, [sender, receiver])| match (from, to) {
+            _ if (from, to) == (sender, receiver) => Some((flow, Role::Sender)),
+            _ if (from, to) == (receiver, sender) => Some((flow, Role::Receiver)),
+            _ => None,
+        })
     }
 }
 

@@ -52,8 +52,11 @@ pub(super) fn clock_json(fit: &Fit, at: Time) -> Value {
 }
 
 /// The current relation of the clocks, from the clock messages so far.
-pub(super) fn clock_event(engine: &Engine, now: Time) -> Value {
-    let fit = engine.clocks.fit();
+pub(super) fn clock_event(engine: &mut Engine) -> Value {
+    let (fit, now) = (engine.clocks.fit(), engine.clock.now());
+    if let (Some(meter), Some(fit)) = (&mut engine.meter, &fit) {
+        meter.correct(fit, now);
+    }
     json!({
         "event": "clock",
         "clock": fit.map(|fit| clock_json(&fit, now)),

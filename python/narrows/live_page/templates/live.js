@@ -74,6 +74,7 @@
       `${flow.flow} ${run.flows[flow.flow] ?? ""}`, share(flow.throughput_bps, 1e6, 2), share(flow.queueing_ns, 1e6, 1),
       share(flow.loss_ratio, 0.01, 2), share(flow.cwnd_bytes, 1e3, 1), share(flow.srtt_ns, 1e6, 1),
     ]));
+    for (const id of ["queue", "queues"]) place(id).parentElement.hidden = !queues.length; // none is known of a real path
     fill("queues", queues.map((queue) => [
       queue.element, share(queue.throughput_bps, 1e6, 2), share(queue.rate_bps, 1e6, 2), queue.queued_packets,
       share(queue.queued_bytes, 1e3, 1), queue.dropped_packets ?? 0,
