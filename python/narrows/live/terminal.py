@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rich.text import Text
 
@@ -14,6 +15,7 @@ from narrows.documents.live import FlowReading, QueueReading, Reading
 from narrows.documents.resolved import Cell
 from narrows.live.canvas import chart
 from narrows.live.watch import Watched
+from narrows.text import plural
 
 #: The charts show the last seconds.
 HISTORY_S = 30.0
@@ -21,16 +23,21 @@ HISTORY_S = 30.0
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 #: Lines of the charts, at least and at most, and the width below which there is a single chart.
 _LEAST_CHART, _MOST_CHART, _TWO_CHARTS = 5, 14, 64
+#: Lines of the table of flows beside charts, at least.
+_LEAST_FLOWS = 3
 _LONGEST_NAME = 16
 _S = 1e9
 _ABSENT = "-"
 
 
+Shown = TypeVar("Shown")
+
+
 @dataclass(frozen=True)
-class _Column:
+class _Column(Generic[Shown]):
     title: str
     width: int
-    show: Callable[[FlowReading], str]
+    show: Callable[[Shown], str]
 
 
 def _number(value: float | None, factor: float, digits: int) -> str:
@@ -38,13 +45,27 @@ def _number(value: float | None, factor: float, digits: int) -> str:
 
 
 #: The columns of flows after number and name; the last ones are left out where there is no room.
-_COLUMNS = (
+_COLUMNS: tuple[_Column[FlowReading], ...] = (
     _Column("Mbit/s", 8, lambda flow: _number(flow.throughput_bps, 1e6, 2)),
     _Column("queue ms", 8, lambda flow: _number(flow.queueing_ns, 1e6, 1)),
     _Column("loss %", 7, lambda flow: _number(flow.loss_ratio, 0.01, 2)),
     _Column("window kB", 9, lambda flow: _number(flow.cwnd_bytes, 1e3, 1)),
     _Column("RTT ms", 8, lambda flow: _number(flow.srtt_ns, 1e6, 1)),
 )
+#: The same of queues, after the name.
+_QUEUE_COLUMNS: tuple[_Column[QueueReading], ...] = (
+    _Column("Mbit/s", 8, lambda queue: _number(queue.throughput_bps, 1e6, 2)),
+    _Column("of rate", 8, lambda queue: _number(queue.rate_bps, 1e6, 2)),
+    _Column("packets", 7, lambda queue: str(queue.queued_packets)),
+    _Column("kB", 8, lambda queue: _number(queue.queued_bytes, 1e3, 1)),
+    _Column("dropped", 7, lambda queue: str(queue.dropped_packets)),
+)
+
+
+def _fitting(columns: Sequence[_Column[Shown]], width: int) -> list[_Column[Shown]]:
+    """The first of these columns, for which there is room."""
+    ends = itertools.accumulate(column.width + 2 for column in columns)
+    return [column for column, end in zip(columns, ends, strict=True) if end <= width]
 
 
 def draw(watched: Watched, width: int, height: int, prompt: str | None = None) -> list[Text]:
@@ -59,7 +80,9 @@ def draw(watched: Watched, width: int, height: int, prompt: str | None = None) -
     last = watched.readings[-1]
     queues = _queues(last.queues, width)
     room = height - len(head) - len(queues) - len(foot) - 1
-    flows = _flows(cell, last, width, max(2, min(len(last.flows) + 1, room - _LEAST_CHART)))
+    # Where there is no room for a chart below a few flows, there is none.
+    beside = room - _LEAST_CHART if room - _LEAST_CHART >= _LEAST_FLOWS else room
+    flows = _flows(cell, last, width, max(2, min(len(last.flows) + 1, beside)))
     room -= len(flows)
     charts = _charts(watched.readings, width, min(room, _MOST_CHART)) if room >= _LEAST_CHART else []
     return _fit([*head, *flows, *queues, *charts, *foot], width, height)
@@ -89,12 +112,7 @@ def _flows(cell: Cell, reading: Reading, width: int, height: int) -> list[Text]:
     """The table of flows: heads, and as many flows as there is room for."""
     names = {flow.flow: name_of(cell, flow.flow) for flow in reading.flows}
     longest = min(_LONGEST_NAME, max(map(len, names.values()), default=0))
-    left = width - 5 - longest
-    columns = [
-        column
-        for column, end in zip(_COLUMNS, itertools.accumulate(c.width + 2 for c in _COLUMNS), strict=True)
-        if end <= left
-    ]
+    columns = _fitting(_COLUMNS, width - 5 - longest)
     heads = "".join(f"  {column.title:>{column.width}}" for column in columns)
     lines = [Text(f"{'flow':>4} {'':{longest}}{heads}", "dim")]
     shown = reading.flows if len(reading.flows) < height else reading.flows[: max(1, height - 2)]
@@ -108,7 +126,8 @@ def _flows(cell: Cell, reading: Reading, width: int, height: int) -> list[Text]:
     if len(shown) < len(reading.flows):
         more = reading.flows[len(shown) :]
         total = sum(flow.throughput_bps for flow in more) / 1e6
-        lines.append(Text(f"     and {len(more)} more flows with {total:.2f} Mbit/s together", "dim"))
+        count = plural(len(more), "more flow")
+        lines.append(Text(f"     and {count} with {total:.2f} Mbit/s", "dim"))
     return lines
 
 
@@ -117,17 +136,15 @@ def _queues(queues: Sequence[QueueReading], width: int) -> list[Text]:
     if not queues:
         return []
     shown = sorted(queues, key=lambda queue: -queue.queued_packets)[:4] if len(queues) > 4 else queues
-    longest = max(len(queue.element) for queue in shown)
-    longest = min(max(longest, 5), max(5, width - 49))
-    lines = [
-        Text(f"{'queue':{longest}}  {'Mbit/s':>8}    {'rate':>8}  {'packets':>8}  {'kB':>8}  {'dropped':>8}"),
-    ]
-    lines[0].stylize("dim")
+    longest = max(5, *(len(queue.element) for queue in shown))
+    longest = min(longest, max(5, width - _QUEUE_COLUMNS[0].width - 2))
+    columns = _fitting(_QUEUE_COLUMNS, width - longest)
+    heads = "".join(f"  {column.title:>{column.width}}" for column in columns)
+    lines = [Text(f"{'queue':{longest}}{heads}", "dim")]
     for queue in shown:
         name = queue.element if len(queue.element) <= longest else f"{queue.element[: longest - 1]}…"
-        rates = f"{queue.throughput_bps / 1e6:>8.2f} of {queue.rate_bps / 1e6:>8.2f}"
-        size = f"{queue.queued_packets:>8}  {queue.queued_bytes / 1e3:>8.1f}"
-        lines.append(Text(f"{name:{longest}}  {rates}  {size}  {queue.dropped_packets:>8}"))
+        cells = "".join(f"  {column.show(queue):>{column.width}}" for column in columns)
+        lines.append(Text(f"{name:{longest}}{cells}"))
     return lines
 
 
