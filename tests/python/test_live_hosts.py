@@ -91,7 +91,7 @@ def test_readings_join_departures_at_one_end_and_arrivals_at_the_other() -> None
     one, two = first.flows
     assert (one.flow, two.flow) == (1, 2)
     assert one.throughput_bps == two.throughput_bps == pytest.approx(40 * 1500 * 8 / 0.5)
-    assert (one.queueing_ns, one.loss_ratio) == (pytest.approx(3 * MS), None)
+    assert one.queueing_ns == pytest.approx(3 * MS) and one.loss_ratio is None
     assert (one.cwnd_bytes, two.cwnd_bytes) == (30_000, None)
     # By hand: of the 50 packets before interval 101, 45 have arrived.
     second = sample(2, sent=100, before=45, arrived=90)

@@ -315,5 +315,6 @@ class PeerPair:
         if self._live is None or start is None or start.real_ns is None:
             return
         command = self._live.next_command(time.time_ns() - start.real_ns)
-        for peer in self.both if command is not None else ():
-            peer.send(command)
+        if command is not None:
+            for peer in self.both:
+                peer.send(command)

@@ -56,6 +56,8 @@ def portable(loaded: Loaded) -> tuple[Loaded, dict[str, bytes]]:
     ]
     for event in reversed(scalars):
         begin, end = event.start_mark, event.end_mark
+        if begin is None or end is None:
+            continue
         place = places.get((begin.line + 1, begin.column + 1))
         if place is not None:
             path = json.dumps(_copy(place, files, copies), ensure_ascii=False)

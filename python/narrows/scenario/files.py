@@ -67,7 +67,8 @@ class Files:
 
     def read_model(self, value: Scalar) -> dict[str, str | None]:
         """The named model of a scheme. One that is not installed has no hash and can't run."""
-        from narrows.models.store import SUFFIX, find
+        from narrows.models.format import SUFFIX
+        from narrows.models.store import find
 
         path = find(value.text, self.base_of(value))
         kept = self._read_model(value.text, path)
