@@ -156,6 +156,7 @@ def test_the_page_draws_readings_as_they_arrive_and_takes_orders(
             "document.getElementById('orders').requestSubmit()"
         )
         page.until("document.getElementById('notes').innerText.includes('is not an order')")
+        assert page.run("document.getElementById('latest').innerText.includes('is not an order')")
         assert page.run("document.getElementById('order').value") == "faster"
         assert page.run("document.documentElement.scrollWidth <= innerWidth")
         server.watch.end(cell_of())

@@ -97,6 +97,7 @@
     item.textContent = `${(time_ns / 1e9).toFixed(2)} s: ${text}`;
     if (!marks.length && place("notes").textContent === "None yet.") place("notes").replaceChildren();
     place("notes").prepend(item);
+    if (place("latest")) place("latest").textContent = item.textContent; // beside the orders: the list may be far below
   }
 
   function take(news) {
@@ -106,6 +107,7 @@
       readings = [];
       marks = [];
       anew = true;
+      if (place("latest")) place("latest").textContent = "";
       place("notes").replaceChildren(Object.assign(document.createElement("li"), { textContent: "None yet." }));
     }
     over = news.over;
