@@ -1,4 +1,4 @@
-"""The lesson over the live view: what is marked is the record of the run that the class has changed."""
+"""The lesson over the live view: answers are compared with the record of the changed run."""
 
 from __future__ import annotations
 

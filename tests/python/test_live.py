@@ -264,10 +264,10 @@ def test_a_start_or_stop_of_the_scenario_is_replaced_by_that_of_an_order() -> No
     (cell,) = cells_of(changed.scenario)
     times = [(flow.start_ns // 10**9, (flow.stop_ns or 0) // 10**9) for flow in cell.flows]
     assert times == [(10, 25), (3, 7), (0, 8)]
-    assert desk.changed_cell() == cell
+    assert desk.cell_with_changes() == cell
     # Another run begins.
     desk.clear()
-    assert desk.scenario_with_changes() is None and desk.changed_cell() is None
+    assert desk.scenario_with_changes() is None and desk.cell_with_changes() is None
 
 
 def test_entries_of_a_written_timeline_give_way_to_orders_for_the_same_flow() -> None:
@@ -327,6 +327,24 @@ def test_files_of_a_changed_scenario_are_copied_beside_it(
         assert [cell.hash for cell in cells_of(again.scenario)] == [
             cell.hash for cell in cells_of(changed.scenario)
         ]
+
+
+def test_a_manifest_of_a_program_is_named_by_its_whole_path(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    manifest = tmp_path / "tools" / "own.yaml"
+    manifest.write_text((Path(__file__).parents[2] / "programs" / "iperf3.yaml").read_text())
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        SCENARIO.replace("schemes: [reno]", "schemes: [{program: tools/own.yaml, variant: cubic}]")
+    )
+    desk = Desk(load_file(path, []))
+    _carry_out(desk, "delay 40 ms", 12_000_000_000)
+    changed = desk.scenario_with_changes()
+    assert changed is not None
+    moved, copies = portable(changed)
+    assert copies == {}
+    (scheme,) = yaml.safe_load(moved.text)["schemes"]
+    assert scheme == {"program": str(manifest), "variant": "cubic"}
 
 
 def _carry_out(desk: Desk, text: str, at_ns: int) -> str:

@@ -37,7 +37,7 @@ duration: 8 s
 seed: 5
 """
 MS = 1_000_000
-#: Of the path (`real_path_kit.slow`).
+#: The rate of the path (`real_path_kit.slow`).
 RATE_BPS = 20_000_000
 
 
@@ -99,7 +99,7 @@ def test_readings_join_departures_at_one_end_and_arrivals_at_the_other() -> None
     reading = ends.read("here", second)
     assert reading is not None
     assert reading.flows[0].loss_ratio == pytest.approx(0.1)
-    # Of the next 50, 40.
+    # 40 of the next 50.
     third = sample(3, sent=150, before=85, arrived=120)
     ends.read("here", third)
     reading = ends.read("there", other(third))
@@ -179,7 +179,7 @@ def test_an_order_becomes_a_command_to_both_agents_and_an_entry_of_the_timeline(
     orders.confirm(1, late_ms=40)
     assert orders.timeline()[1] == {"at": "3.04 s", "stop": 1}
     assert "40 ms late" in orders.watch.look().notes[-1].text
-    changed = orders.watch.orders.changed_cell()  # type: ignore[union-attr]
+    changed = orders.watch.orders.cell_with_changes()  # type: ignore[union-attr]
     assert changed is not None and changed.id == orders.cell.id
     assert [(flow.start_ns, flow.stop_ns) for flow in changed.flows] == [
         (0, 3040 * MS),

@@ -8,7 +8,7 @@ import queue
 
 import msgspec
 
-from narrows.agent.schema import parse
+from narrows.agent.schema import parse, read_event
 from narrows.documents.data import DamagedError, from_data
 from narrows.documents.live import Changed, PeerSample, Refused, Rescheduled
 from narrows.documents.resolved import Cell
@@ -60,11 +60,11 @@ class LivePeers:
 
     def hear(self, end: str, line: bytes) -> None:
         """Takes a line of the agent at an end; one that is damaged is ignored."""
-        data = parse(line)
-        if data is None:
+        event, data = read_event(line), parse(line)
+        if event is None:
             return
         try:
-            if data.get("event") == "counts":
+            if event.event == "counts":
                 reading = self._ends.read(end, from_data(data, PeerSample))
                 if reading is not None:
                     self._watch.add(reading)

@@ -43,6 +43,7 @@ _TURN_S = 0.2
 _KINDS = ("input", "unavailable", "io", "internal", "interrupted")
 #: Their events.
 _EVENTS = ("ready", "open", "prepared", "starting", "progress", "done", "error")
+_STARTING = "starting"
 #: Those about a run that is under way.
 _LIVE = ("counts", "rescheduled")
 
@@ -72,7 +73,7 @@ class Peer(Session):
         self._unlogged = b""
         #: The last event of each name.
         self.events: dict[str, Event] = {}
-        #: Receives its lines about the run, if somebody watches it.
+        #: Receives its lines about the run, if it is watched.
         self.on_live: Callable[[bytes], None] | None = None
 
     def send(self, command: dict[str, object]) -> None:
@@ -240,7 +241,7 @@ class PeerPair:
             self.local.send({"order": "start", "in_ns": start_in_ns})
             self._await("starting", (self.local,))
             # The other end reckons with its own estimate of the clocks.
-            self.remote.send({"order": "start", "at_ns": self.local.events["starting"].at_ns})
+            self.remote.send({"order": "start", "at_ns": self.local.events[_STARTING].at_ns})
         else:
             real_ns = time.time_ns() + start_in_ns
             command = {"order": "start", "error_ns": offset.error_ns()}
@@ -311,7 +312,7 @@ class PeerPair:
 
     def _obey(self) -> None:
         """Passes on the next order, if one can be carried out now."""
-        start = self.local.events.get("starting")
+        start = self.local.events.get(_STARTING)
         if self._live is None or start is None or start.real_ns is None:
             return
         command = self._live.next_command(time.time_ns() - start.real_ns)

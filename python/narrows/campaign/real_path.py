@@ -316,7 +316,7 @@ class RealPathRun:
     def _cell_as_run(self) -> Path:
         """The file of the cell with the times that flows were given during the run."""
         watch = self._plane.watch
-        changed = watch.orders.changed_cell() if watch is not None and watch.orders is not None else None
+        changed = watch.orders.cell_with_changes() if watch is not None and watch.orders is not None else None
         if changed is None:
             return self._cell_file
         self._changed_file.write_text(changed.to_text())

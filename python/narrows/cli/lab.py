@@ -129,8 +129,8 @@ def run(
     Each experiment is a campaign in a separate folder, for narrows show, plot and the like. The same command
     completes an interrupted family.
 
-    With --live and --interactive the runs of a task are watched and changed, as with narrows run; what is
-    compared and marked then is the record of the changed run.
+    With --live and --interactive the runs of a task are watched and changed, as with narrows run; values and
+    marks then come from the record of the changed run.
 
     Exit codes: 0 done, 2 usage, 3 bad family, 4 not possible on this machine, 5 a limit of the family is
     broken, 6 some runs failed or are invalid.

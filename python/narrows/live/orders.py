@@ -29,7 +29,7 @@ from narrows.scenario.resolve import resolve
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse, parse_value
 from narrows.text import any_of
 
-_START, _STOP = "start", "stop"
+_AT, _START, _STOP = "at", "start", "stop"
 #: Orders for help and refusals: those that a real path allows, and all.
 _OF_FLOWS = (f"{_START} 2", f"{_STOP} 1")
 EXAMPLES = ("rate 5 Mbit/s", "delay 40 ms", "set ELEMENT {queue: {droptail: 30 kB}}", *_OF_FLOWS)
@@ -85,7 +85,7 @@ class Desk:
 
     @property
     def is_real(self) -> bool:
-        """True if the path is a real one, which nobody can change."""
+        """True if the path is a real one, which can't be changed."""
         return self._loaded.scenario.where == REAL
 
     @property
@@ -134,7 +134,7 @@ class Desk:
             self._open.clear()
             self._kept.clear()
 
-    def changed_cell(self) -> Cell | None:
+    def cell_with_changes(self) -> Cell | None:
         """The cell with the orders that were carried out; none without any."""
         changed = self.scenario_with_changes()
         return only_cell(changed) if changed is not None else None
@@ -249,11 +249,11 @@ class Desk:
         entries = {name: value for name, value in item.entries.items() if name != key}
         if len(entries) > 1:
             yield Mapping(item.mark, entries, {name: item.key_marks[name] for name in entries})
-        marks = {name: item.key_marks[name] for name in ("at", key)}
+        marks = {name: item.key_marks[name] for name in (_AT, key)}
         for other in numbers:
             if other != int(number.text):
                 yield Mapping(
-                    item.mark, {"at": item.entries["at"], key: Scalar(written.mark, str(other))}, marks
+                    item.mark, {_AT: item.entries[_AT], key: Scalar(written.mark, str(other))}, marks
                 )
 
     def _flows_of(self, word: str) -> list[int]:

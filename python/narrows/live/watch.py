@@ -47,7 +47,7 @@ class Orders(Protocol):
     def clear(self) -> None:
         """Forgets all orders: another run begins."""
 
-    def changed_cell(self) -> Cell | None:
+    def cell_with_changes(self) -> Cell | None:
         """The cell with the orders that were carried out; none without any."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,9 +13,15 @@ from narrows.documents.resolved import NamedFile
 from narrows.errors import DataError, Problem
 from narrows.files import read_decompressed, read_whole, resolve_path
 from narrows.names import PANTHEON
+from narrows.scenario.yaml_tree import Mapping as Tree
 from narrows.scenario.yaml_tree import Node, Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
+
+
+_SHA256 = "sha256"
+#: A file that names others, which is not kept.
+_NAMES_OTHERS: Mapping[str, None] = {}
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Files:
 
         path = find(value.text, self.base_of(value))
         kept = self._keep(path, "trace", read_decompressed)
-        self._note(value, path, path.name, kept["sha256"])
+        self._note(value, path, path.name, kept)
         return kept
 
     def read_model(self, value: Scalar) -> dict[str, str | None]:
@@ -73,7 +80,7 @@ class Files:
         path = find(value.text, self.base_of(value))
         kept = self._read_model(value.text, path)
         if path is not None:
-            self._note(value, path, f"{path.stem}{SUFFIX}", kept["sha256"])
+            self._note(value, path, f"{path.stem}{SUFFIX}", kept)
         return kept
 
     def read_default_model(self, name: str) -> dict[str, str | None]:
@@ -97,22 +104,32 @@ class Files:
         """The named object file of a BPF program."""
         path = resolve_path(value.text, self.base_of(value))
         kept = self._keep(path, "object file")
-        self._note(value, path, path.name, kept["sha256"])
+        self._note(value, path, path.name, kept)
         return NamedFile(**kept)
 
-    def note_program(self, value: Node, path: Path) -> None:
-        """Remembers where the path of a manifest or of a wrapper is written."""
-        if isinstance(value, Scalar):
-            self._note(value, path, prefix=PANTHEON if value.text.startswith(PANTHEON) else "")
+    def note_program(self, scheme: Node, path: Path) -> None:
+        """Remembers where a scheme writes the path of its manifest or wrapper."""
+        for value in scheme.entries.values() if isinstance(scheme, Tree) else (scheme,):
+            if isinstance(value, Scalar):
+                prefix = PANTHEON if value.text.startswith(PANTHEON) else ""
+                self._note(value, path, prefix=prefix)
 
     def _note(
-        self, value: Scalar, path: Path, name: str = "", sha256: str | None = None, prefix: str = ""
+        self,
+        value: Scalar,
+        path: Path,
+        name: str = "",
+        kept: Mapping[str, str | None] = _NAMES_OTHERS,
+        prefix: str = "",
     ) -> None:
         """Remembers a path, unless it is the name of an installed file."""
-        if resolve_path(value.text.removeprefix(prefix), self.base_of(value)).absolute() == path.absolute():
-            self.places[place_of(value)] = Place(path.absolute(), name, sha256, prefix)
+        text, whole = value.text.removeprefix(prefix), path.absolute()
+        # Parameters of a program may be any text.
+        with contextlib.suppress(DataError):
+            if resolve_path(text, self.base_of(value)).absolute() == whole:
+                self.places[place_of(value)] = Place(whole, name, kept.get(_SHA256), prefix)
 
-    def base_of(self, value: Scalar) -> Path:
+    def base_of(self, value: Node) -> Path:
         """The folder to which a written path is relative."""
         # Paths on the command line are relative to the working directory.
         return self.base if value.mark.line is not None else Path()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from msgspec import structs
 
@@ -388,15 +388,12 @@ def _read_program(value: Node, registry: Registry, problems: Problems, files: Fi
     """An external program, by `NAME:variant` or by its manifest."""
     from narrows.scenario.programs import scheme as programs
 
-    # Paths on the command line are relative to the working directory.
-    base = files.base if value.mark.line is not None else Path()
-    program, variant = programs.program_of(value, base)
-    entries = value.entries if isinstance(value, Mapping) else {}
-    files.note_program(entries.get(PROGRAM) or entries.get("scheme") or value, program.path)
+    program, variant = programs.program_of(value, files.base_of(value))
     name = f"{program.name}:{variant.name}"
     beside = ("scheme", PROGRAM, programs.VARIANT, NAME)
     values = programs.values_of(value, program, variant, beside)
     given = value if isinstance(value, Mapping) else Mapping(value.mark)
+    files.note_program(value, program.path)
     label = [name, *(f"{key}={_plain(item)}" for key, _, item in given if key not in beside)]
     return Scheme(
         name,
