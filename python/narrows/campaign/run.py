@@ -212,7 +212,7 @@ def run_campaign(
     changed = _find_changed_words(check_same(path, loaded.scenario)[1], loaded.scenario) if again else {}
     with plan_campaign(loaded, agent, reach or RemoteOptions(), say) as result:
         if showing is not None:
-            showing.check(result.plan, again=again)
+            showing.check(result.plan, path if again else None)
         if again:
             remove = result.remote.local.remove if result.remote is not None else None
             folder = CampaignFolder.resume(path, result.plan, argv, remove)

@@ -38,8 +38,8 @@ class Showing:
         """Creates the view of a campaign from the arguments of `ProgressView`."""
         return partial(LiveView, watch=self.watch, draws=self.on_terminal)
 
-    def check(self, plan: Plan, *, again: bool) -> None:
-        """Checks that a campaign can be shown in this way."""
+    def check(self, plan: Plan, folder: Path | None) -> None:
+        """Checks that a campaign can be shown in this way; `folder` has one already."""
         if self.desk is None:
             return
         if len(plan.cells) != 1:
@@ -47,8 +47,11 @@ class Showing:
                 f"--interactive changes a single run, and this campaign has {len(plan.cells)}; choose one"
                 " with --schemes NAME --runs 1"
             )
-        if again:
-            raise UsageError("--interactive begins a campaign; choose a folder that does not exist with -o")
+        if folder is not None:
+            raise UsageError(
+                f"--interactive begins a campaign, and {folder} has one; remove it, or choose another folder"
+                " with -o"
+            )
 
     def keep_changes(self, folder: CampaignFolder, facts: Facts, say: Callable[[str], None]) -> None:
         """Makes the changes of the run part of its scenario, which is saved with it."""
