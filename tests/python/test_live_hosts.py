@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hosts_kit as kit
 import processes
@@ -133,6 +135,43 @@ def test_without_a_tunnel_the_sender_knows_acknowledged_data_and_round_trip_time
     (flow,) = reading.flows
     assert flow.throughput_bps == pytest.approx(250_000 * 8 / 0.5)
     assert (flow.queueing_ns, flow.loss_ratio, flow.srtt_ns) == (30 * MS, None, 50 * MS)
+
+
+COUNT = st.integers(0, 2**63)
+SENT = st.builds(
+    SentCounts, flow=st.integers(1, 3), interval=st.none() | COUNT, before=st.none() | COUNT, srtt_ns=COUNT
+)
+ARRIVED = st.builds(
+    ArrivedCounts,
+    flow=st.integers(1, 3),
+    packets=COUNT,
+    size=COUNT,
+    queueing_ns=COUNT,
+    interval=COUNT,
+    before=COUNT,
+)
+SAMPLE = st.builds(
+    PeerSample,
+    number=st.integers(1, 9),
+    time_ns=COUNT,
+    sent=st.lists(SENT, max_size=4),
+    arrived=st.lists(ARRIVED, max_size=4),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["here", "there"]), SAMPLE), max_size=30))
+def test_readings_are_possible_whatever_an_end_says(samples: list[tuple[str, PeerSample]]) -> None:
+    ends, time_ns = TwoEnds(), -1
+    for end, one in samples:
+        reading = ends.read(end, one)
+        if reading is None:
+            continue
+        assert reading.time_ns > time_ns
+        time_ns = reading.time_ns
+        for flow in reading.flows:
+            assert 0 <= flow.throughput_bps < float("inf")
+            assert flow.queueing_ns is None or flow.queueing_ns >= 0
+            assert flow.loss_ratio is None or 0 <= flow.loss_ratio <= 1
 
 
 # -- orders ----------------------------------------------------------------------------------------

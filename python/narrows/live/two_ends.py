@@ -36,6 +36,7 @@ class TwoEnds:
         self._waiting: dict[int, dict[str, PeerSample]] = {}
         self._flows: dict[int, _Flow] = {}
         self._last = 0
+        self._time_ns = 0
 
     def read(self, end: str, sample: PeerSample) -> Reading | None:
         """Takes the sample of an end; returns a reading once both ends have sent those of a number."""
@@ -51,8 +52,10 @@ class TwoEnds:
         self._waiting = {number: ends for number, ends in self._waiting.items() if number > sample.number}
         sent = {counts.flow: (one, counts) for one in both.values() for counts in one.sent}
         arrived = {counts.flow: (one, counts) for one in both.values() for counts in one.arrived}
+        # The other host may lie, but readings are in order of time.
+        self._time_ns = max(self._time_ns + 1, *(one.time_ns for one in both.values()))
         return Reading(
-            time_ns=max(one.time_ns for one in both.values()),
+            time_ns=self._time_ns,
             flows=[self._read_flow(number, *sent[number], arrived.get(number)) for number in sorted(sent)],
             queues=[],
         )
@@ -88,7 +91,7 @@ def _read_arrived(flow: _Flow, time_ns: int, now: ArrivedCounts) -> tuple[float,
     packets = now.packets - (before.packets if before else 0)
     size = now.size - (before.size if before else 0)
     queueing_ns = now.queueing_ns - (before.queueing_ns if before else 0)
-    return _rate(size, passed_ns), queueing_ns / packets if packets > 0 else None
+    return _rate(size, passed_ns), max(0, queueing_ns) / packets if packets > 0 else None
 
 
 def _read_acknowledged(flow: _Flow, time_ns: int, now: SentCounts) -> tuple[float, float | None]:
