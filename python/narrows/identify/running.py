@@ -20,6 +20,7 @@ from narrows.identify.card import Runs, make_card
 from narrows.identify.features import PROBES
 from narrows.identify.logs import Log, read_any
 from narrows.identify.naming import Namer
+from narrows.identify.probe_paths import UNCHANGED, PathFactors, load_probe
 
 if TYPE_CHECKING:
     from narrows.scenario import Override
@@ -56,6 +57,8 @@ class Order:
     certainty: float | None = None
     #: Called before each probe with its number and its name.
     tell: Callable[[int, str], object] = _tell_nothing
+    #: By how much the paths differ from the probes'.
+    factors: PathFactors = UNCHANGED
 
 
 def plane_of(scheme: str) -> str:
@@ -99,7 +102,7 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         Override("--runs", "runs", str(order.runs)),
         Override("--seed", "seed", str(order.seed)),
     ]
-    loaded, reasons = load_probes(order.probes, changes)
+    loaded, reasons = load_probes(order.probes, changes, order.factors)
     lengths = {probe: length_s(scenario) for probe, scenario in loaded.items()}
     remaining = list(loaded)
     while remaining:
@@ -135,8 +138,10 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
     return make_card(scheme, scheme, order.where, groups, why_not, reasons)
 
 
-def load_probes(probes: Sequence[str], changes: list[Override]) -> tuple[dict[str, Loaded], dict[str, str]]:
-    """The probes that a scheme can run, and for the others the reason.
+def load_probes(
+    probes: Sequence[str], changes: list[Override], factors: PathFactors = UNCHANGED
+) -> tuple[dict[str, Loaded], dict[str, str]]:
+    """The probes that a scheme can run, on paths multiplied by `factors`, and for the others the reason.
 
     Raises `ScenarioError` if it can run none.
     """
@@ -147,7 +152,8 @@ def load_probes(probes: Sequence[str], changes: list[Override]) -> tuple[dict[st
     reasons: dict[str, str] = {}
     for probe in probes:
         try:
-            loaded[probe] = load(probe, changes)
+            is_shipped = factors == UNCHANGED
+            loaded[probe] = load(probe, changes) if is_shipped else load_probe(probe, factors, changes)
         except ScenarioError:
             if len(reasons) + 1 == len(probes):
                 raise
