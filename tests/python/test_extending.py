@@ -145,6 +145,24 @@ def combined(folder: Path) -> Path:
     return folder
 
 
+def check_sweep_and_contest(user: User, folder: Path, values: Mapping[str, str], identity: str) -> None:
+    """Sweeps and contests take the entries of extensions, and a sweep names their crates."""
+    space = scenario(folder, values, "space.yaml")
+    with space.open("a") as file:
+        file.write("sweep: {path.forward.2.delay: [5 ms, 10 ms], design: grid}\n")
+    user.done("sweep", "run", space, "-o", folder / "space")
+    assert identity in (folder / "space" / "sweep.json").read_text()
+    (folder / "paths").mkdir()
+    scenario(folder / "paths", values)
+    (folder / "submissions").mkdir()
+    for name, scheme in (("mine", values["SCHEMES"].split(",")[0]), ("theirs", "reno")):
+        (folder / "submissions" / f"{name}.yaml").write_text(f"{{scheme: {scheme}}}\n")
+    words = ("lab", "contest", folder / "paths", folder / "submissions", "-o", folder / "contest", "--json")
+    ranking = json.loads(user.done(*words))["ranking"]
+    assert sorted(row["name"] for row in ranking) == ["mine", "theirs"]
+    assert all(row["failed"] == 0 for row in ranking), ranking
+
+
 @pytest.mark.study
 @pytest.mark.system
 @pytest.mark.timeout(3600)
@@ -178,6 +196,8 @@ def test_the_examples_are_added_run_and_removed(user: User, tmp_path: Path) -> N
     assert result.returncode in (0, 4, 6), result.stderr
     if result.returncode != 4:
         assert versions(tmp_path / "emu" / "cells" / "aimd-r1")["extensions"] == identity
+
+    check_sweep_and_contest(user, tmp_path, OURS, f"own-all@{digest[:12]}")
 
     user.done("extend", "remove", "own-all")
     assert user.done("schema") == without
