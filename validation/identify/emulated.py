@@ -31,7 +31,7 @@ from narrows.text import markdown_table
 
 #: Seeds that the library does not have.
 FIRST_SEED = 9301
-#: What an identification may take.
+#: The most time that an identification may take.
 BUDGET_S = 120.0
 #: The answer of an attempt without a run that can be measured.
 NOTHING = "no valid run"
