@@ -7,13 +7,9 @@
 use crate::read::Record;
 use crate::rows::Row;
 use crate::schema::PACKETS_FILE;
-use crate::table::{Column, TableReader};
+use crate::table::{Column, Kind, TableReader, Values};
 use crate::write::packet_columns;
 use crate::{Content, RecordError};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
 use bytes::Bytes;
 use std::io::Write;
 
@@ -58,35 +54,24 @@ pub fn write(record: &Record, file: &str, out: &mut impl Write) -> Result<u64, R
     let Some((file, Some(bytes), columns)) = found else {
         return Err(RecordError::data(file, "the record has no such table"));
     };
-    let mut columns = columns();
-    for column in &mut columns {
-        if let DataType::Dictionary(_, value) = &column.kind {
-            column.kind = (**value).clone();
-        }
-    }
+    let columns = columns();
     let mut table = TableReader::open(file, bytes.clone(), &columns)?;
     let mut text: Vec<u8> = Vec::with_capacity(BLOCK + 4096);
     let mut rows = 0;
     let mut named = false;
     while let Some(batch) = table.next()? {
         if !named {
-            heading(&mut text, &columns[..batch.num_columns()]);
+            heading(&mut text, &columns[..batch.columns.len()]);
             named = true;
         }
-        let cells: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(cells)
-            .collect::<Option<_>>()
-            .ok_or_else(|| {
-                RecordError::data(file, "a column has a type that cannot be written as text")
-            })?;
-        for row in 0..batch.num_rows() {
-            for (index, cell) in cells.iter().enumerate() {
+        let kinds = columns.iter().map(|column| column.kind);
+        let cells: Vec<_> = batch.columns.iter().zip(kinds).collect();
+        for row in 0..batch.rows {
+            for (index, (values, kind)) in cells.iter().enumerate() {
                 if index > 0 {
                     text.push(b',');
                 }
-                cell(row, &mut text);
+                write_cell(values, *kind, row, &mut text);
             }
             text.push(b'\n');
             if text.len() >= BLOCK {
@@ -94,7 +79,7 @@ pub fn write(record: &Record, file: &str, out: &mut impl Write) -> Result<u64, R
                 text.clear();
             }
         }
-        rows += batch.num_rows() as u64;
+        rows += batch.rows as u64;
     }
     if !named {
         heading(&mut text, &columns);
@@ -110,48 +95,23 @@ fn heading(text: &mut Vec<u8>, columns: &[Column]) {
 }
 
 /// Appends the value of a row of one column.
-type CellWriter<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
-
-macro_rules! numbers {
-    ($column:expr, $($data:ident => $kind:ty),*) => {
-        match $column.data_type() {
-            $(DataType::$data => {
-                let values = $column.as_primitive::<$kind>();
-                Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
-                    if values.is_valid(row) {
-                        // Writing to memory does not fail.
-                        let _ = write!(text, "{}", values.value(row));
-                    }
-                }) as CellWriter<'_>)
-            })*
-            _ => None,
+fn write_cell(values: &Values, kind: Kind, row: usize, text: &mut Vec<u8>) {
+    if !values.is_valid(row) {
+        return;
+    }
+    // Writing to memory does not fail.
+    let _ = match kind {
+        Kind::UInt16 | Kind::UInt32 => write!(text, "{}", values.int32()[row] as u32),
+        Kind::Int32 => write!(text, "{}", values.int32()[row]),
+        Kind::UInt64 => write!(text, "{}", values.int64()[row] as u64),
+        Kind::Int64 => write!(text, "{}", values.int64()[row]),
+        Kind::Float64 => write!(text, "{}", values.double()[row]),
+        Kind::Boolean => write!(text, "{}", values.boolean()[row]),
+        Kind::Utf8 => {
+            write_quoted(values.word(row), text);
+            Ok(())
         }
     };
-}
-
-fn cells(column: &ArrayRef) -> Option<CellWriter<'_>> {
-    match column.data_type() {
-        DataType::Utf8 => {
-            let values = column.as_string::<i32>();
-            Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
-                if values.is_valid(row) {
-                    write_quoted(values.value(row), text);
-                }
-            }))
-        }
-        DataType::Boolean => {
-            let values = column.as_boolean();
-            Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
-                text.extend(if values.value(row) {
-                    &b"true"[..]
-                } else {
-                    b"false"
-                });
-            }))
-        }
-        _ => numbers!(column, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type,
-                      Int64 => Int64Type, Float64 => Float64Type),
-    }
 }
 
 fn write_quoted(word: &str, text: &mut Vec<u8>) {

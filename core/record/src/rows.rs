@@ -3,15 +3,13 @@
 //! A kind of row is declared once, with `rows!` in `schema.rs`, which generates the struct, the columns of its file, a
 //! writer to which rows are pushed one by one, and a reader. The type of a field determines how its column is stored.
 
-use crate::table::{Coding, Column, TableReader, TableWriter, whole};
-use crate::{Content, RecordError};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array,
-    UInt32Array, UInt64Array,
+use crate::table::{
+    Batch, Coding, Column, Data, Kind, TableReader, TableWriter, Values, optional_int64,
 };
-use arrow_schema::DataType;
+use crate::{Content, RecordError};
 use bytes::Bytes;
 use narrows_units::Direction;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -27,29 +25,24 @@ pub trait Row: Sized {
     fn columns() -> Vec<Column>;
     /// Its columns with the values of `rows`.
     #[doc(hidden)]
-    fn arrays(rows: &[Self]) -> Vec<ArrayRef>;
+    fn encode(rows: &[Self]) -> Vec<Values>;
     /// Appends the rows of a batch, which has the columns of [`Row::columns`].
     #[doc(hidden)]
-    fn decode(
-        batch: &RecordBatch,
-        columns: &[Column],
-        rows: &mut Vec<Self>,
-    ) -> Result<(), RecordError>;
+    fn decode(batch: &Batch, rows: &mut Vec<Self>) -> Result<(), RecordError>;
 }
 
 /// A type of fields: how its column is stored.
 pub(crate) trait Field: Sized {
-    type Values: Array + 'static;
-    const KIND: DataType;
+    const KIND: Kind;
     const NULLABLE: bool = false;
     const CODING: Coding;
 
-    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values
     where
         Self: 'a;
 
     /// The value of a row, or the problem with it.
-    fn decode(values: &Self::Values, index: usize) -> Result<Self, String>;
+    fn decode(values: &Values, row: usize) -> Result<Self, String>;
 
     /// The value, if it is an optional number.
     fn number(&self) -> Option<u64> {
@@ -66,18 +59,17 @@ pub(crate) trait Field: Sized {
 }
 
 macro_rules! numbers {
-    ($($kind:ty, $values:ident, $data:ident, $coding:ident;)*) => {$(
+    ($($kind:ty, $name:ident, $data:ident, $bits:ty, $values:ident, $coding:ident;)*) => {$(
         impl Field for $kind {
-            type Values = $values;
-            const KIND: DataType = DataType::$data;
+            const KIND: Kind = Kind::$name;
             const CODING: Coding = Coding::$coding;
 
-            fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
-                Arc::new($values::from_iter_values(fields.copied()))
+            fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values {
+                Data::$data(fields.map(|&value| value as $bits).collect()).into()
             }
 
-            fn decode(values: &$values, index: usize) -> Result<Self, String> {
-                Ok(values.value(index))
+            fn decode(values: &Values, row: usize) -> Result<Self, String> {
+                Ok(values.$values()[row] as $kind)
             }
 
             const NUMERIC: bool = true;
@@ -90,24 +82,23 @@ macro_rules! numbers {
 }
 
 numbers!(
-    u16, UInt16Array, UInt16, Words;
-    u32, UInt32Array, UInt32, Delta;
-    u64, UInt64Array, UInt64, Delta;
-    f64, Float64Array, Float64, Plain;
+    u16, UInt16, Int32, i32, int32, Words;
+    u32, UInt32, Int32, i32, int32, Delta;
+    u64, UInt64, Int64, i64, int64, Delta;
+    f64, Float64, Double, f64, double, Plain;
 );
 
 impl Field for Option<u64> {
-    type Values = UInt64Array;
-    const KIND: DataType = DataType::UInt64;
+    const KIND: Kind = Kind::UInt64;
     const NULLABLE: bool = true;
     const CODING: Coding = Coding::Delta;
 
-    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
-        Arc::new(fields.copied().collect::<UInt64Array>())
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values {
+        optional_int64(fields.map(|number| number.map(|number| number as i64)))
     }
 
-    fn decode(values: &UInt64Array, index: usize) -> Result<Self, String> {
-        Ok(values.is_valid(index).then(|| values.value(index)))
+    fn decode(values: &Values, row: usize) -> Result<Self, String> {
+        Ok(values.is_valid(row).then(|| values.int64()[row] as u64))
     }
 
     fn number(&self) -> Option<u64> {
@@ -122,16 +113,15 @@ impl Field for Option<u64> {
 }
 
 impl Field for bool {
-    type Values = BooleanArray;
-    const KIND: DataType = DataType::Boolean;
+    const KIND: Kind = Kind::Boolean;
     const CODING: Coding = Coding::Plain;
 
-    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
-        Arc::new(fields.map(|&flag| Some(flag)).collect::<BooleanArray>())
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values {
+        Data::Boolean(fields.copied().collect()).into()
     }
 
-    fn decode(values: &BooleanArray, index: usize) -> Result<Self, String> {
-        Ok(values.value(index))
+    fn decode(values: &Values, row: usize) -> Result<Self, String> {
+        Ok(values.boolean()[row])
     }
 
     const NUMERIC: bool = true;
@@ -142,49 +132,60 @@ impl Field for bool {
 }
 
 impl Field for String {
-    type Values = StringArray;
-    const KIND: DataType = DataType::Utf8;
+    const KIND: Kind = Kind::Utf8;
     const CODING: Coding = Coding::Words;
 
-    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
-        Arc::new(fields.map(Some).collect::<StringArray>())
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values {
+        encode_words(fields.map(|word| Some(word.as_str())))
     }
 
-    fn decode(values: &StringArray, index: usize) -> Result<Self, String> {
-        Ok(values.value(index).to_owned())
+    fn decode(values: &Values, row: usize) -> Result<Self, String> {
+        Ok(values.word(row).to_owned())
     }
 }
 
 impl Field for Option<String> {
-    type Values = StringArray;
-    const KIND: DataType = DataType::Utf8;
+    const KIND: Kind = Kind::Utf8;
     const NULLABLE: bool = true;
     const CODING: Coding = Coding::Words;
 
-    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
-        Arc::new(fields.map(Option::as_deref).collect::<StringArray>())
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values {
+        encode_words(fields.map(Option::as_deref))
     }
 
-    fn decode(values: &StringArray, index: usize) -> Result<Self, String> {
-        Ok(values
-            .is_valid(index)
-            .then(|| values.value(index).to_owned()))
+    fn decode(values: &Values, row: usize) -> Result<Self, String> {
+        Ok(values.is_valid(row).then(|| values.word(row).to_owned()))
     }
 }
 
 impl Field for Direction {
-    type Values = StringArray;
-    const KIND: DataType = DataType::Utf8;
+    const KIND: Kind = Kind::Utf8;
     const CODING: Coding = Coding::Words;
 
-    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> ArrayRef {
-        Arc::new(fields.map(|way| Some(way.word())).collect::<StringArray>())
+    fn encode<'a>(fields: impl Iterator<Item = &'a Self>) -> Values {
+        encode_words(fields.map(|way| Some(way.word())))
     }
 
-    fn decode(values: &StringArray, index: usize) -> Result<Self, String> {
-        let word = values.value(index);
+    fn decode(values: &Values, row: usize) -> Result<Self, String> {
+        let word = values.word(row);
         Direction::from_word(word).ok_or_else(|| format!("the direction '{word}' is unknown"))
     }
+}
+
+/// Words of rows, each different word once.
+fn encode_words<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Values {
+    let mut words: Vec<String> = Vec::new();
+    let mut indices: BTreeMap<&str, u32> = BTreeMap::new();
+    let keys: Vec<Option<u32>> = rows
+        .map(|word| {
+            let word = word?;
+            Some(*indices.entry(word).or_insert_with(|| {
+                words.push(word.to_owned());
+                words.len() as u32 - 1
+            }))
+        })
+        .collect();
+    Values::words(keys.into_iter(), Arc::new(words))
 }
 
 /// The column of fields of type `F`.
@@ -196,15 +197,6 @@ pub(crate) fn column<F: Field>(name: &'static str) -> Column {
         coding: F::CODING,
         added: false,
     }
-}
-
-/// The values of column `index` of a batch.
-pub(crate) fn values<'a, R: Row, F: Field>(
-    batch: &'a RecordBatch,
-    columns: &[Column],
-    index: usize,
-) -> Result<&'a F::Values, RecordError> {
-    whole(R::FILE, batch, columns, index)
 }
 
 /// Writes a file of rows of one kind.
@@ -238,7 +230,7 @@ impl<W: Write + Send + 'static, R: Row> RowFile<W, R> {
 
     fn encode(&mut self) -> Result<(), RecordError> {
         if !self.rows.is_empty() {
-            self.table.write(R::arrays(&self.rows))?;
+            self.table.write(self.rows.len(), &R::encode(&self.rows))?;
             self.rows.clear();
         }
         Ok(())
@@ -285,12 +277,11 @@ pub(crate) fn for_each<R: Row>(
 
 /// Decodes a file batch by batch; rows left in the batch are discarded.
 fn in_batches<R: Row>(bytes: Bytes, mut see: impl FnMut(&mut Vec<R>)) -> Result<(), RecordError> {
-    let columns = R::columns();
-    let mut table = TableReader::open_in(R::FILE, bytes, &columns, BATCH)?;
+    let mut table = TableReader::open_in(R::FILE, bytes, &R::columns(), BATCH)?;
     let mut rows = Vec::with_capacity(BATCH);
     while let Some(batch) = table.next()? {
         rows.clear();
-        R::decode(&batch, &columns, &mut rows)?;
+        R::decode(&batch, &mut rows)?;
         see(&mut rows);
     }
     Ok(())
@@ -314,7 +305,7 @@ macro_rules! rows {
             pub fn optional_numbers() -> impl Iterator<Item = (&'static str, fn(&Self) -> Option<u64>)> {
                 let fields: Vec<(bool, &'static str, fn(&Self) -> Option<u64>)> = vec![$((
                     <$kind as $crate::rows::Field>::NULLABLE
-                        && <$kind as $crate::rows::Field>::KIND == arrow_schema::DataType::UInt64,
+                        && <$kind as $crate::rows::Field>::KIND == $crate::table::Kind::UInt64,
                     stringify!($field),
                     |row| $crate::rows::Field::number(&row.$field),
                 )),*];
@@ -339,24 +330,17 @@ macro_rules! rows {
                 vec![$($crate::rows::column::<$kind>(stringify!($field))),*]
             }
 
-            fn arrays(rows: &[Self]) -> Vec<arrow_array::ArrayRef> {
+            fn encode(rows: &[Self]) -> Vec<$crate::table::Values> {
                 vec![$(<$kind as $crate::rows::Field>::encode(rows.iter().map(|row| &row.$field))),*]
             }
 
-            fn decode(
-                batch: &arrow_array::RecordBatch,
-                columns: &[$crate::table::Column],
-                rows: &mut Vec<Self>,
-            ) -> Result<(), $crate::RecordError> {
-                let mut index = 0..;
-                $(
-                    let place = index.next().unwrap_or_default();
-                    let $field = $crate::rows::values::<Self, $kind>(batch, columns, place)?;
-                )*
+            fn decode(batch: &$crate::table::Batch, rows: &mut Vec<Self>) -> Result<(), $crate::RecordError> {
+                let mut columns = batch.columns.iter();
+                $(let $field = columns.next().expect("a batch has all columns");)*
                 let problem = |problem: String| $crate::RecordError::data($file, problem);
-                for index in 0..batch.num_rows() {
+                for row in 0..batch.rows {
                     rows.push($row {
-                        $($field: <$kind as $crate::rows::Field>::decode($field, index).map_err(problem)?,)*
+                        $($field: <$kind as $crate::rows::Field>::decode($field, row).map_err(problem)?,)*
                     });
                 }
                 Ok(())

@@ -5,15 +5,11 @@
 
 use crate::RecordError;
 use crate::table::{
-    Coding, Column, TableReader, TableWriter, column, damage_error, guarded, whole,
+    Batch, Coding, Column, Data, Kind, TableReader, TableWriter, column, kind_of_column,
 };
-use arrow_array::{Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
-use arrow_schema::DataType;
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::Arc;
 
 /// Name of these files in messages.
 const FILE: &str = "trace";
@@ -69,8 +65,8 @@ impl StepSeries {
     /// Errors of `output` or the encoder.
     pub fn write<W: Write + Send + 'static>(&self, output: W) -> Result<W, RecordError> {
         let columns = [
-            column(TIME, DataType::Int64, Coding::Delta),
-            column(self.value, DataType::Int64, Coding::Delta),
+            column(TIME, Kind::Int64, Coding::Delta),
+            column(self.value, Kind::Int64, Coding::Delta),
         ];
         let mut table = TableWriter::create(output, &columns)?;
         let array = |values: &[u64]| {
@@ -78,10 +74,11 @@ impl StepSeries {
             let signed: Result<Vec<i64>, _> = signed.collect();
             signed.map_err(|_| RecordError::data(FILE, "a number does not fit 63 bits"))
         };
-        table.write(vec![
-            Arc::new(Int64Array::from(array(&self.times_ns)?)),
-            Arc::new(Int64Array::from(array(&self.values)?)),
-        ])?;
+        let columns = [
+            Data::Int64(array(&self.times_ns)?).into(),
+            Data::Int64(array(&self.values)?).into(),
+        ];
+        table.write(self.times_ns.len(), &columns)?;
         table.finish()
     }
 
@@ -97,69 +94,70 @@ impl StepSeries {
 
 /// The column of values and both columns with the types that the file has.
 fn columns(bytes: &Bytes) -> Result<(&'static str, Vec<Column>), RecordError> {
-    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = guarded(FILE, || ArrowReaderMetadata::load(bytes, plain))?
-        .map_err(|error| damage_error(FILE, &error.to_string()))?;
-    let kind = |name: &str| {
-        let field = metadata.schema().field_with_name(name).ok()?;
-        Some(field.data_type().clone())
-    };
     let missing = |names: &str| {
         RecordError::data(
             FILE,
             format!("it needs the columns {TIME} and then {names}"),
         )
     };
-    let value = StepSeries::VALUES
-        .into_iter()
-        .find(|name| kind(name).is_some());
-    let value = value.ok_or_else(|| missing(&StepSeries::VALUES.join(" or ")))?;
-    let mut found = Vec::new();
-    for name in [TIME, value] {
-        let kind = kind(name).ok_or_else(|| missing(value))?;
-        if !kind.is_integer() || matches!(kind.primitive_width(), Some(1 | 2)) {
-            let problem = format!("the column '{name}' holds {kind}; it must hold whole numbers");
-            return Err(RecordError::data(FILE, problem));
+    let mut value = None;
+    for name in StepSeries::VALUES {
+        if value.is_none() && kind_of_column(FILE, bytes, name)?.is_some() {
+            value = Some(name);
         }
-        found.push(column(name, kind, Coding::Delta));
     }
-    Ok((value, found))
+    let value = value.ok_or_else(|| missing(&StepSeries::VALUES.join(" or ")))?;
+    let mut columns = Vec::new();
+    for name in [TIME, value] {
+        let kind = kind_of_column(FILE, bytes, name)?.ok_or_else(|| missing(value))?;
+        let kind = match kind {
+            Ok(kind @ (Kind::UInt32 | Kind::UInt64 | Kind::Int32 | Kind::Int64)) => Ok(kind),
+            Ok(kind) => Err(kind.to_string()),
+            Err(words) => Err(words),
+        };
+        let kind = kind.map_err(|kind| {
+            let problem = format!("the column '{name}' holds {kind}; it must hold whole numbers");
+            RecordError::data(FILE, problem)
+        })?;
+        columns.push(column(name, kind, Coding::Delta));
+    }
+    Ok((value, columns))
 }
 
 fn numbers(
-    batch: &RecordBatch,
+    batch: &Batch,
     columns: &[Column],
     index: usize,
     out: &mut Vec<u64>,
 ) -> Result<(), RecordError> {
-    fn extend<T: Copy>(values: &[T], out: &mut Vec<u64>) -> Result<(), ()>
+    fn extend<T: Copy>(values: &[T], out: &mut Vec<u64>) -> Option<()>
     where
         u64: TryFrom<T>,
     {
         for &value in values {
-            out.push(u64::try_from(value).map_err(|_| ())?);
+            out.push(u64::try_from(value).ok()?);
         }
-        Ok(())
+        Some(())
     }
-    let result = match columns[index].kind {
-        DataType::UInt64 => extend(
-            whole::<UInt64Array>(FILE, batch, columns, index)?.values(),
-            out,
-        ),
-        DataType::Int64 => extend(
-            whole::<Int64Array>(FILE, batch, columns, index)?.values(),
-            out,
-        ),
-        DataType::UInt32 => extend(
-            whole::<UInt32Array>(FILE, batch, columns, index)?.values(),
-            out,
-        ),
-        _ => extend(
-            whole::<Int32Array>(FILE, batch, columns, index)?.values(),
-            out,
-        ),
+    let values = &batch.columns[index];
+    let done = match columns[index].kind {
+        Kind::UInt64 => {
+            out.extend(values.int64().iter().map(|&number| number as u64));
+            Some(())
+        }
+        Kind::UInt32 => {
+            out.extend(
+                values
+                    .int32()
+                    .iter()
+                    .map(|&number| u64::from(number as u32)),
+            );
+            Some(())
+        }
+        Kind::Int64 => extend(values.int64(), out),
+        _ => extend(values.int32(), out),
     };
-    result.map_err(|()| {
+    done.ok_or_else(|| {
         let name = columns[index].name;
         RecordError::data(FILE, format!("the column '{name}' holds a negative number"))
     })
@@ -168,10 +166,11 @@ fn numbers(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Values;
 
-    fn written(columns: &[Column], arrays: Vec<arrow_array::ArrayRef>) -> Bytes {
+    fn written(columns: &[Column], values: &[Values]) -> Bytes {
         let mut table = TableWriter::create(Vec::new(), columns).unwrap();
-        table.write(arrays).unwrap();
+        table.write(values[0].len(), values).unwrap();
         table.finish().unwrap().into()
     }
 
@@ -195,14 +194,14 @@ mod tests {
     #[test]
     fn other_widths_are_read() {
         let columns = [
-            column(TIME, DataType::UInt32, Coding::Plain),
-            column("rate_bps", DataType::UInt64, Coding::Plain),
+            column(TIME, Kind::UInt32, Coding::Plain),
+            column("rate_bps", Kind::UInt64, Coding::Plain),
         ];
         let bytes = written(
             &columns,
-            vec![
-                Arc::new(UInt32Array::from(vec![0, 9])),
-                Arc::new(UInt64Array::from(vec![3, 4])),
+            &[
+                Data::Int32(vec![0, 9]).into(),
+                Data::Int64(vec![3, 4]).into(),
             ],
         );
         let steps = StepSeries::read(bytes).unwrap();
@@ -211,22 +210,22 @@ mod tests {
 
     #[test]
     fn each_mistake_has_its_sentence() {
-        let time = || column(TIME, DataType::Int64, Coding::Plain);
-        let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values));
-        let only = written(&[time()], vec![numbers(vec![1])]);
+        let time = || column(TIME, Kind::Int64, Coding::Plain);
+        let numbers = |values: Vec<i64>| Values::from(Data::Int64(values));
+        let only = written(&[time()], &[numbers(vec![1])]);
         assert_eq!(
             refused(only),
             "trace: it needs the columns time_ns and then rate_bps or delay_ns"
         );
-        let rate = column("rate_bps", DataType::Int64, Coding::Plain);
-        let negative = written(&[time(), rate], vec![numbers(vec![1]), numbers(vec![-1])]);
+        let rate = column("rate_bps", Kind::Int64, Coding::Plain);
+        let negative = written(&[time(), rate], &[numbers(vec![1]), numbers(vec![-1])]);
         assert_eq!(
             refused(negative),
             "trace: the column 'rate_bps' holds a negative number"
         );
-        let real = column("rate_bps", DataType::Float64, Coding::Plain);
-        let reals = Arc::new(arrow_array::Float64Array::from(vec![1.0]));
-        let reals = written(&[time(), real], vec![numbers(vec![1]), reals]);
+        let real = column("rate_bps", Kind::Float64, Coding::Plain);
+        let reals = Data::Double(vec![1.0]).into();
+        let reals = written(&[time(), real], &[numbers(vec![1]), reals]);
         assert!(refused(reals).ends_with("holds Float64; it must hold whole numbers"));
         assert!(refused(Bytes::from_static(b"PAR1")).contains("damaged"));
     }

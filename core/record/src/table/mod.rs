@@ -1,14 +1,16 @@
 //! Columnar files of one schema: their columns, a reader and a writer.
 
 mod decoder_panics;
+mod kind;
 mod reader;
+mod values;
+mod words;
 mod writer;
 
-pub(crate) use decoder_panics::{damage_error, guarded};
-pub(crate) use reader::{TableReader, whole};
+pub(crate) use kind::Kind;
+pub(crate) use reader::{TableReader, kind_of_column};
+pub(crate) use values::{Batch, Data, Values, optional_int64};
 pub(crate) use writer::TableWriter;
-
-use arrow_schema::DataType;
 
 /// Encoding of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub(crate) enum Coding {
 /// One column of a schema.
 pub struct Column {
     pub(crate) name: &'static str,
-    pub(crate) kind: DataType,
+    pub(crate) kind: Kind,
     pub(crate) nullable: bool,
     pub(crate) coding: Coding,
     /// True if files of the first release lack it, so that readers must not require it. Such
@@ -33,7 +35,7 @@ pub struct Column {
 }
 
 /// A column without nulls.
-pub(crate) fn column(name: &'static str, kind: DataType, coding: Coding) -> Column {
+pub(crate) fn column(name: &'static str, kind: Kind, coding: Coding) -> Column {
     Column {
         name,
         kind,
@@ -44,7 +46,7 @@ pub(crate) fn column(name: &'static str, kind: DataType, coding: Coding) -> Colu
 }
 
 /// A column that may hold nulls.
-pub(crate) fn optional(name: &'static str, kind: DataType, coding: Coding) -> Column {
+pub(crate) fn optional(name: &'static str, kind: Kind, coding: Coding) -> Column {
     Column {
         name,
         kind,
@@ -55,7 +57,7 @@ pub(crate) fn optional(name: &'static str, kind: DataType, coding: Coding) -> Co
 }
 
 /// A column that may hold nulls and that files of the first release do not have.
-pub(crate) fn added(name: &'static str, kind: DataType, coding: Coding) -> Column {
+pub(crate) fn added(name: &'static str, kind: Kind, coding: Coding) -> Column {
     Column {
         added: true,
         ..optional(name, kind, coding)

@@ -1,33 +1,55 @@
 //! A parquet file being read: whole, of the right schema, in batches.
 
-use super::Column;
 use super::decoder_panics::{damage_error, guarded};
+use super::words::{ENCODINGS, WordReader, Words};
+use super::{Batch, Column, Data, Kind, Values};
 use crate::RecordError;
 use crate::checksum;
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
-use std::sync::Arc;
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::schema::types::SchemaDescriptor;
 
 /// Rows per batch.
 const BATCH: usize = 1 << 16;
-/// Maximum number of rows accepted in one row group: the decoder reserves memory for the claimed
-/// number before it reads any. Our writers put 2^20 into a group, other programs up to 2^26.
+/// Maximum number of rows accepted in one row group: no writer makes larger ones. Our writers put 2^20 into a group,
+/// other programs up to 2^26.
 const MAX_GROUP_ROWS: i64 = 1 << 27;
 
 /// A file with known columns.
 pub(crate) struct TableReader {
     file: &'static str,
-    reader: ParquetRecordBatchReader,
+    reader: SerializedFileReader<Bytes>,
     rows: u64,
-    /// Columns that the file has, of those asked for.
-    columns: usize,
+    /// Rows per batch.
+    batch: usize,
+    columns: Vec<FileColumn>,
+    /// The next row group, the columns of the current one, and its rows that are left.
+    next_group: usize,
+    group: Vec<ChunkReader>,
+    left: usize,
+}
+
+/// A column of the file.
+struct FileColumn {
+    name: &'static str,
+    /// Its index among the leaves of the schema.
+    index: usize,
+    /// True if rows may lack a value by our format, and by the file.
+    nullable: bool,
+    optional: bool,
+}
+
+/// The values of a column of the current row group.
+enum ChunkReader {
+    Values(ColumnReader),
+    Words(WordReader),
+    /// Words in an encoding that [`WordReader`] does not know.
+    OtherWords(ColumnReaderImpl<ByteArrayType>, Words),
 }
 
 impl TableReader {
@@ -42,21 +64,29 @@ impl TableReader {
         TableReader::open_in(file, bytes, columns, BATCH)
     }
 
-    /// The same, in batches of `batch` rows.
+    /// The same, in batches of `batch` rows; the last ones of a row group may be smaller.
     pub(crate) fn open_in(
         file: &'static str,
         bytes: Bytes,
         columns: &[Column],
         batch: usize,
     ) -> Result<Self, RecordError> {
-        let opened = guarded(file, || open(file, bytes, columns, batch))??;
-        let (reader, rows, columns) = opened;
-        Ok(TableReader {
-            file,
-            reader,
-            rows,
-            columns,
-        })
+        guarded(file, || {
+            let content = bytes.clone();
+            let reader = open(file, bytes)?;
+            check_body(file, &content, reader.metadata())?;
+            let metadata = reader.metadata().file_metadata();
+            Ok(TableReader {
+                file,
+                rows: metadata.num_rows() as u64,
+                batch,
+                columns: project(file, metadata.schema_descr(), columns)?,
+                reader,
+                next_group: 0,
+                group: Vec::new(),
+                left: 0,
+            })
+        })?
     }
 
     /// The number of rows in the file.
@@ -65,47 +95,154 @@ impl TableReader {
     }
 
     /// The next batch.
-    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, RecordError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Batch>, RecordError> {
         let file = self.file;
-        let reader = &mut self.reader;
-        let batch = guarded(file, || reader.next())?;
-        let batch = batch
-            .transpose()
-            .map_err(|e| damage_error(file, &e.to_string()))?;
-        if batch
-            .as_ref()
-            .is_some_and(|batch| batch.num_columns() != self.columns)
+        let batch = guarded(file, || self.decode())?;
+        let batch = batch.map_err(|e| damage_error(file, &e.to_string()))?;
+        for (values, column) in batch
+            .iter()
+            .flat_map(|batch| &batch.columns)
+            .zip(&self.columns)
         {
-            return Err(damage_error(file, "columns are missing"));
+            if !column.nullable && !values.levels.is_empty() {
+                let problem = format!("the column '{}' has empty places", column.name);
+                return Err(RecordError::data(file, problem));
+            }
         }
         Ok(batch)
     }
+
+    fn decode(&mut self) -> Result<Option<Batch>, ParquetError> {
+        while self.left == 0 {
+            if self.next_group == self.reader.num_row_groups() {
+                return Ok(None);
+            }
+            self.begin_group()?;
+        }
+        let rows = self.left.min(self.batch);
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (chunk, column) in self.group.iter_mut().zip(&self.columns) {
+            columns.push(chunk.read(rows, column.optional)?);
+        }
+        self.left -= rows;
+        Ok(Some(Batch { rows, columns }))
+    }
+
+    fn begin_group(&mut self) -> Result<(), ParquetError> {
+        let group = self.reader.get_row_group(self.next_group)?;
+        self.group.clear();
+        for column in &self.columns {
+            let encodings = group.metadata().column(column.index).encodings();
+            let known = encodings
+                .into_iter()
+                .all(|encoding| ENCODINGS.contains(&encoding));
+            let chunk = match group.get_column_reader(column.index)? {
+                ColumnReader::ByteArrayColumnReader(_) if known => {
+                    let pages = group.get_column_page_reader(column.index)?;
+                    ChunkReader::Words(WordReader::new(pages, column.optional))
+                }
+                ColumnReader::ByteArrayColumnReader(reader) => {
+                    ChunkReader::OtherWords(reader, Words::default())
+                }
+                reader => ChunkReader::Values(reader),
+            };
+            self.group.push(chunk);
+        }
+        self.left = group.metadata().num_rows() as usize;
+        self.next_group += 1;
+        Ok(())
+    }
 }
 
-fn open(
+impl ChunkReader {
+    /// The values of the next `rows` rows.
+    fn read(&mut self, rows: usize, optional: bool) -> Result<Values, ParquetError> {
+        let mut values = match self {
+            ChunkReader::Words(reader) => reader.read(rows)?,
+            ChunkReader::OtherWords(reader, words) => {
+                let (bytes, levels): (Vec<ByteArray>, _) = read(reader, rows, optional)?;
+                let keys: Result<Vec<u32>, _> =
+                    bytes.iter().map(|word| words.find(word.data())).collect();
+                words.with_keys(keys?, levels)
+            }
+            ChunkReader::Values(reader) => {
+                let (data, levels) = match reader {
+                    ColumnReader::Int32ColumnReader(reader) => {
+                        let (values, levels) = read(reader, rows, optional)?;
+                        (Data::Int32(values), levels)
+                    }
+                    ColumnReader::Int64ColumnReader(reader) => {
+                        let (values, levels) = read(reader, rows, optional)?;
+                        (Data::Int64(values), levels)
+                    }
+                    ColumnReader::DoubleColumnReader(reader) => {
+                        let (values, levels) = read(reader, rows, optional)?;
+                        (Data::Double(values), levels)
+                    }
+                    ColumnReader::BoolColumnReader(reader) => {
+                        let (values, levels) = read(reader, rows, optional)?;
+                        (Data::Boolean(values), levels)
+                    }
+                    _ => return Err(ParquetError::General("a column of another type".to_owned())),
+                };
+                Values { data, levels }
+            }
+        };
+        if optional {
+            values.spread();
+        }
+        if values.len() == rows {
+            Ok(values)
+        } else {
+            Err(ParquetError::General(
+                "columns of different lengths".to_owned(),
+            ))
+        }
+    }
+}
+
+/// The values of the next `rows` rows that have one, and for each row whether it has.
+fn read<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    optional: bool,
+) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
+    let mut values = Vec::with_capacity(rows);
+    let mut levels = Vec::new();
+    // A page may end before the rows do.
+    let mut left = rows;
+    while left > 0 {
+        let levels = optional.then_some(&mut levels);
+        let (read, ..) = reader.read_records(left, levels, None, &mut values)?;
+        if read == 0 {
+            break;
+        }
+        left -= read;
+    }
+    Ok((values, levels))
+}
+
+fn open(file: &str, bytes: Bytes) -> Result<SerializedFileReader<Bytes>, RecordError> {
+    SerializedFileReader::new(bytes).map_err(|e| damage_error(file, &e.to_string()))
+}
+
+/// The type of a column of a file that is not opened yet, or words for another type; nothing if there is no such column.
+pub(crate) fn kind_of_column(
     file: &'static str,
-    bytes: Bytes,
-    columns: &[Column],
-    batch: usize,
-) -> Result<(ParquetRecordBatchReader, u64, usize), RecordError> {
-    let broken = |e: parquet::errors::ParquetError| damage_error(file, &e.to_string());
-    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::load(&bytes, plain.clone()).map_err(broken)?;
-    check_body(file, &bytes, metadata.metadata())?;
-    let (schema, order) = project(file, metadata.schema(), columns)?;
-    let options = plain.with_schema(Arc::new(schema));
-    let metadata =
-        ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(broken)?;
-    let rows = metadata.metadata().file_metadata().num_rows() as u64;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
-    let found = order.len();
-    let mask = ProjectionMask::roots(builder.parquet_schema(), order);
-    let reader = builder
-        .with_batch_size(batch)
-        .with_projection(mask)
-        .build()
-        .map_err(broken)?;
-    Ok((reader, rows, found))
+    bytes: &Bytes,
+    name: &str,
+) -> Result<Option<Result<Kind, String>>, RecordError> {
+    guarded(file, || {
+        let reader = open(file, bytes.clone())?;
+        let fields = reader
+            .metadata()
+            .file_metadata()
+            .schema()
+            .get_fields()
+            .iter();
+        let mut fields = fields.filter(|field| field.name() == name);
+        Ok(fields.next().map(|field| Kind::from_field(field)))
+    })?
 }
 
 /// Checks the footer's claims and the checksum of everything before it.
@@ -150,68 +287,53 @@ fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(
     }
 }
 
-/// The schema to read with (words as dictionaries where `columns` ask for that) and the indices of
-/// the columns to read.
+/// The columns to read: where they are in the file.
 fn project(
     file: &str,
-    found: &Schema,
+    schema: &SchemaDescriptor,
     columns: &[Column],
-) -> Result<(Schema, Vec<usize>), RecordError> {
-    let mut fields: Vec<Field> = found
-        .fields()
-        .iter()
-        .map(|field| field.as_ref().clone())
-        .collect();
+) -> Result<Vec<FileColumn>, RecordError> {
+    let fields = schema.root_schema().get_fields();
     let mut order = Vec::with_capacity(columns.len());
+    let mut chosen = Vec::with_capacity(columns.len());
     for column in columns {
-        let Some(index) = fields.iter().position(|field| field.name() == column.name) else {
+        let Some(place) = fields.iter().position(|field| field.name() == column.name) else {
             if column.added {
                 continue;
             }
             let problem = format!("the column '{}' is missing", column.name);
             return Err(RecordError::data(file, problem));
         };
-        let wanted = match &column.kind {
-            DataType::Dictionary(_, value) => value.as_ref(),
-            kind => kind,
-        };
-        if fields[index].data_type() != wanted {
+        let kind = Kind::from_field(&fields[place]);
+        if kind.as_ref() != Ok(&column.kind) {
             let problem = format!(
-                "the column '{}' holds {} where {wanted} belongs",
+                "the column '{}' holds {} where {} belongs",
                 column.name,
-                fields[index].data_type(),
+                kind.map_or_else(|words| words, |kind| kind.to_string()),
+                column.kind,
             );
             return Err(RecordError::data(file, problem));
         }
-        fields[index] = fields[index].clone().with_data_type(column.kind.clone());
-        order.push(index);
+        let leaves = 0..schema.num_columns();
+        let mut leaves = leaves.filter(|&leaf| schema.get_column_root_idx(leaf) == place);
+        let Some(index) = leaves.next() else {
+            return Err(damage_error(file, "columns are missing"));
+        };
+        order.push(place);
+        chosen.push(FileColumn {
+            name: column.name,
+            index,
+            nullable: column.nullable,
+            optional: schema.column(index).max_def_level() > 0,
+        });
     }
     if order.is_sorted() {
-        Ok((Schema::new(fields), order))
+        Ok(chosen)
     } else {
-        // Batches have the column order of the file, and consumers index by position.
+        // Other programs that read the format index by position.
         Err(RecordError::data(
             file,
             "the columns are not in the order of the format",
         ))
     }
-}
-
-/// The values of column `index`, refusing nulls where the format has none.
-pub(crate) fn whole<'a, A: Array + 'static>(
-    file: &str,
-    batch: &'a RecordBatch,
-    columns: &[Column],
-    index: usize,
-) -> Result<&'a A, RecordError> {
-    let column = batch.column(index);
-    let name = columns[index].name;
-    if !columns[index].nullable && column.null_count() > 0 {
-        return Err(RecordError::data(
-            file,
-            format!("the column '{name}' has empty places"),
-        ));
-    }
-    let values = column.as_any().downcast_ref::<A>();
-    values.ok_or_else(|| damage_error(file, &format!("column '{name}' of the wrong type")))
 }

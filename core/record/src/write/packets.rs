@@ -2,13 +2,9 @@
 
 use crate::RecordError;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED, PacketLog};
-use crate::table::{Coding, Column, TableWriter, added, column, optional};
-use arrow_array::types::UInt16Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Int64Array, StringArray, UInt8Array, UInt16Array, UInt32Array,
-    UInt64Array,
+use crate::table::{
+    Coding, Column, Data, Kind, TableWriter, Values, added, column, optional, optional_int64,
 };
-use arrow_schema::{ArrowError, DataType};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -16,28 +12,24 @@ use std::sync::Arc;
 pub struct PacketFile<W> {
     table: TableWriter<W>,
     rows: u64,
-    directions: Arc<StringArray>,
-    fates: Arc<StringArray>,
-}
-
-fn words_type<K: Into<DataType>>(key: K) -> DataType {
-    DataType::Dictionary(Box::new(key.into()), Box::new(DataType::Utf8))
+    directions: Arc<Vec<String>>,
+    fates: Arc<Vec<String>>,
 }
 
 /// The schema of `packets.parquet`.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
-        column("flow", DataType::UInt16, Coding::Words),
-        column("direction", words_type(DataType::UInt8), Coding::Words),
-        column("uid", DataType::UInt64, Coding::Delta),
-        column("size_bytes", DataType::UInt32, Coding::Words),
-        column("sent_ns", DataType::UInt64, Coding::Delta),
-        optional("arrived_ns", DataType::UInt64, Coding::Delta),
-        optional("late_ns", DataType::Int64, Coding::Delta),
-        column("fate", words_type(DataType::UInt8), Coding::Words),
-        optional("element", words_type(DataType::UInt16), Coding::Words),
-        optional("reason", words_type(DataType::UInt16), Coding::Words),
-        added("copy_of", DataType::UInt64, Coding::Delta),
+        column("flow", Kind::UInt16, Coding::Words),
+        column("direction", Kind::Utf8, Coding::Words),
+        column("uid", Kind::UInt64, Coding::Delta),
+        column("size_bytes", Kind::UInt32, Coding::Words),
+        column("sent_ns", Kind::UInt64, Coding::Delta),
+        optional("arrived_ns", Kind::UInt64, Coding::Delta),
+        optional("late_ns", Kind::Int64, Coding::Delta),
+        column("fate", Kind::Utf8, Coding::Words),
+        optional("element", Kind::Utf8, Coding::Words),
+        optional("reason", Kind::Utf8, Coding::Words),
+        added("copy_of", Kind::UInt64, Coding::Delta),
     ]
 }
 
@@ -47,8 +39,12 @@ impl<W: Write + Send + 'static> PacketFile<W> {
         Ok(PacketFile {
             table: TableWriter::create(output, &columns())?,
             rows: 0,
-            directions: Arc::new(StringArray::from(vec!["forward", "backward"])),
-            fates: Arc::new(StringArray::from(vec!["delivered", "dropped", "in_flight"])),
+            directions: Arc::new(["forward", "backward"].map(str::to_owned).into()),
+            fates: Arc::new(
+                ["delivered", "dropped", "in_flight"]
+                    .map(str::to_owned)
+                    .into(),
+            ),
         })
     }
 
@@ -57,10 +53,9 @@ impl<W: Write + Send + 'static> PacketFile<W> {
         if chunk.is_empty() {
             return Ok(());
         }
-        let arrays = encode_columns(chunk, &self.directions, &self.fates);
         self.rows += chunk.len() as u64;
-        self.table
-            .write(arrays.map_err(|e| RecordError::Encode(e.to_string()))?)
+        let columns = encode_columns(chunk, &self.directions, &self.fates);
+        self.table.write(chunk.len(), &columns)
     }
 
     /// Writes all full chunks of `log` and returns them to it; drivers call this when
@@ -87,71 +82,53 @@ impl<W: Write + Send + 'static> PacketFile<W> {
 /// The columns of a chunk's rows.
 fn encode_columns(
     chunk: &Chunk,
-    directions: &Arc<StringArray>,
-    fates: &Arc<StringArray>,
-) -> Result<Vec<ArrayRef>, ArrowError> {
-    let direction = chunk.direction.iter().map(|&d| d as u8);
-    let direction = UInt8Array::from_iter_values(direction);
-    let direction = DictionaryArray::try_new(direction, directions.clone())?;
-    let fate = chunk.fate.iter().map(|&f| f as u8);
-    let fate = UInt8Array::from_iter_values(fate);
-    let fate = DictionaryArray::try_new(fate, fates.clone())?;
-    let arrived = |i: usize| chunk.arrived_ns[i] != NOT_ARRIVED;
-    let all_arrived = chunk.arrived_ns.iter().all(|&t| t != NOT_ARRIVED);
-    let times = chunk
-        .arrived_ns
-        .iter()
-        .map(|&t| (t != NOT_ARRIVED).then_some(t));
-    let late = chunk
-        .late_ns
-        .iter()
-        .enumerate()
-        .map(|(i, &l)| arrived(i).then_some(l));
-    let (arrived_ns, late_ns): (ArrayRef, ArrayRef) = if all_arrived {
+    directions: &Arc<Vec<String>>,
+    fates: &Arc<Vec<String>>,
+) -> Vec<Values> {
+    let direction = chunk.direction.iter().map(|&way| way as u32);
+    let fate = chunk.fate.iter().map(|&fate| fate as u32);
+    let has_arrived = |&time: &u64| time != NOT_ARRIVED;
+    let (arrived_ns, late_ns) = if chunk.arrived_ns.iter().all(has_arrived) {
         (
-            Arc::new(UInt64Array::from(chunk.arrived_ns.clone())),
-            Arc::new(Int64Array::from(chunk.late_ns.clone())),
+            encode_u64(&chunk.arrived_ns),
+            Data::Int64(chunk.late_ns.clone()).into(),
         )
     } else {
+        let times = chunk.arrived_ns.iter();
+        let late = times.clone().zip(&chunk.late_ns);
         (
-            Arc::new(times.collect::<UInt64Array>()),
-            Arc::new(late.collect::<Int64Array>()),
+            optional_int64(times.map(|time| has_arrived(time).then_some(*time as i64))),
+            optional_int64(late.map(|(time, &late)| has_arrived(time).then_some(late))),
         )
     };
-    // Few networks copy packets; without copies the column takes a few bytes per page.
-    let copies: UInt64Array = if chunk.copy_of.iter().all(|&uid| uid == 0) {
-        UInt64Array::new_null(chunk.len())
-    } else {
-        let originals = chunk.copy_of.iter();
-        originals.map(|&uid| (uid != 0).then_some(uid)).collect()
-    };
-    Ok(vec![
-        Arc::new(UInt16Array::from(chunk.flow.clone())),
-        Arc::new(direction),
-        Arc::new(UInt64Array::from(chunk.uid.clone())),
-        Arc::new(UInt32Array::from(chunk.size_bytes.clone())),
-        Arc::new(UInt64Array::from(chunk.sent_ns.clone())),
+    let originals = chunk.copy_of.iter();
+    vec![
+        Data::Int32(chunk.flow.iter().map(|&flow| i32::from(flow)).collect()).into(),
+        Data::Words(direction.collect(), directions.clone()).into(),
+        encode_u64(&chunk.uid),
+        Data::Int32(chunk.size_bytes.iter().map(|&size| size as i32).collect()).into(),
+        encode_u64(&chunk.sent_ns),
         arrived_ns,
         late_ns,
-        Arc::new(fate),
-        words(&chunk.element, chunk.elements.iter().map(String::as_str))?,
-        words(&chunk.reason, chunk.reasons.iter().map(AsRef::as_ref))?,
-        Arc::new(copies),
-    ])
+        Data::Words(fate.collect(), fates.clone()).into(),
+        encode_words(&chunk.element, chunk.elements.clone()),
+        encode_words(
+            &chunk.reason,
+            chunk.reasons.iter().map(ToString::to_string).collect(),
+        ),
+        // Few networks copy packets; without copies the column takes a few bytes per page.
+        optional_int64(originals.map(|&uid| (uid != 0).then_some(uid as i64))),
+    ]
 }
 
-/// Indices into `names` as a column of words; [`NO_WORD`] becomes null.
-fn words<'a>(
-    indices: &[u16],
-    names: impl Iterator<Item = &'a str>,
-) -> Result<ArrayRef, ArrowError> {
-    let keys: UInt16Array = indices
+fn encode_u64(numbers: &[u64]) -> Values {
+    Data::Int64(numbers.iter().map(|&number| number as i64).collect()).into()
+}
+
+/// Indices into `words`; [`NO_WORD`] becomes null.
+fn encode_words(indices: &[u16], words: Vec<String>) -> Values {
+    let keys = indices
         .iter()
-        .map(|&index| (index != NO_WORD).then_some(index))
-        .collect();
-    let names: StringArray = names.map(Some).collect();
-    Ok(Arc::new(DictionaryArray::<UInt16Type>::try_new(
-        keys,
-        Arc::new(names),
-    )?))
+        .map(|&index| (index != NO_WORD).then_some(u32::from(index)));
+    Values::words(keys, Arc::new(words))
 }
