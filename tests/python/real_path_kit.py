@@ -174,10 +174,11 @@ def _difference(before: list[str], after: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def slow(pair: Hosts) -> Iterator[None]:
-    """20 Mbit/s in both directions, by the kernel's shaper: processors must not be the bottleneck."""
+def slow(pair: Hosts, limit: str = "500k") -> Iterator[None]:
+    """20 Mbit/s in both directions, by the kernel's shaper with a buffer of `limit`: processors must not
+    be the bottleneck."""
     for device in ("near", "far"):
-        pair.router.do(f"tc qdisc add dev {device} root tbf rate 20mbit burst 10k limit 500k")
+        pair.router.do(f"tc qdisc add dev {device} root tbf rate 20mbit burst 10k limit {limit}")
     try:
         yield
     finally:

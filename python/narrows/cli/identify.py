@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.cli.common import REMOTE_FOLDER, SSH, Json
 from narrows.cli.completion import scheme_names
 from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.documents.identify import Card, Identification
+    from narrows.identify.running import OtherHost
 
 
 @command(example="narrows identify cubic --against reno")
@@ -34,9 +35,23 @@ def identify(
         option(
             "--where",
             metavar="PLANE",
-            help="simulate or emulate. [default: simulate for our schemes, emulate for all others]",
+            help="simulate, emulate or hosts. [default: simulate for our schemes, emulate for all others]",
         ),
     ] = None,
+    host: Annotated[
+        str | None,
+        option(
+            "--host",
+            metavar="USER@HOST",
+            help="Probe over the real path to this host (as ssh takes it); implies --where hosts.",
+        ),
+    ] = None,
+    agent: Annotated[
+        Path | None,
+        option("--agent", metavar="FILE", help="A narrows-agent built for the other host's architecture."),
+    ] = None,
+    remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
+    ssh: Annotated[str, SSH] = "ssh",
     against: Annotated[
         str | None,
         option(
@@ -57,7 +72,11 @@ def identify(
     ] = None,
     budget: Annotated[
         str | None,
-        option("--budget", metavar="TIME", help="Start no probe that would end after this time: '2 min'."),
+        option(
+            "--budget",
+            metavar="TIME",
+            help="Start no probe that would end after this time: '2 min'. With --host, the time of the flow.",
+        ),
     ] = None,
     certainty: Annotated[
         float | None,
@@ -107,12 +126,14 @@ def identify(
     narrows identify '{scheme: cubic, beta: 0.75}' --against cubic
     narrows identify server.pcap client.pcap
 
-    The sender runs on eight small paths, the probes (narrows scenarios lists them in the family identify).
+    The sender runs on eleven small paths, the probes (narrows scenarios lists them in the family identify).
     The card says, each with its interval and the seconds of the run: how slow start grows and what ends it,
     what is left of the window after a loss, by which law it grows back, the standing queue, the rhythm of
     probing, dips, bursts, and the response to random loss, marks, a step of the rate or of the round trip,
     and a flow of CUBIC. Only packets are measured, so a card can be made of any program. A feature
     that can't be measured is listed with the reason.
+
+    --host probes between two machines: one flow of 40 s over the path as it is, and a card without a name.
 
     A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of the
     sizes and times of QUIC; qlogs of senders; logs of ss -tin. The card says where it was taken and
@@ -132,8 +153,12 @@ def identify(
         raise UsageError("--json, --markdown and --html are different forms; write one of them")
     if fail_on and against is None:
         raise UsageError("--fail-on needs a card to compare with: --against cubic")
-    if where not in (None, "simulate", "emulate"):
-        raise UsageError(f"--where {where}: probes can be simulated or emulated")
+    if where not in (None, "simulate", "emulate", "hosts"):
+        raise UsageError(f"--where {where}: probes can be simulated, emulated, or run between hosts")
+    if (where or "hosts") != "hosts" and host is not None:
+        raise UsageError(f"--where {where}: --host is for --where hosts")
+    if where == "hosts" and host is None:
+        raise UsageError("--where hosts needs the other host: --host user@server")
     _check_lines(fail_on or [])
     partners = find_partners(what)
     names = [name for name in what if name not in partners.values()]
@@ -142,7 +167,8 @@ def identify(
         raise UsageError("--flow chooses a connection of a log, and no WHAT is one")
     folders = _folders(names, output)
     quiet = as_json or markdown or html
-    limits = _Limits(budget, certainty, runs, seed, flow, partners)
+    other = _other_host(host, ssh, remote_folder, agent)
+    limits = _Limits(budget, certainty, runs, seed, flow, partners, other)
     made = _identify(names, folders, against is not None, where, limits, quiet=quiet)
     page = _write(made, output, folders, with_page=not no_report)
     _show(made, page, markdown=markdown, html=html, as_json=as_json)
@@ -167,6 +193,18 @@ class _Limits:
     flow: int | None
     #: By the name of a capture, that of the other end.
     partners: dict[str, str]
+    other: OtherHost | None
+
+
+def _other_host(
+    name: str | None, ssh: str, remote_folder: str | None, agent: Path | None
+) -> OtherHost | None:
+    if name is None:
+        return None
+    from narrows.cli.common import remote_options
+    from narrows.identify.running import OtherHost
+
+    return OtherHost(name, remote_options(ssh, remote_folder, agent))
 
 
 def _check_lines(names: list[str]) -> None:
@@ -262,10 +300,11 @@ def _cards(
     quiet: bool,
 ) -> list[Card]:
     from narrows.cli.common import positive
-    from narrows.identify.features import PROBES
+    from narrows.identify.features import PROBES, REAL_PATH
     from narrows.identify.running import (
         DEFAULT_CERTAINTY,
         DEFAULT_RUNS,
+        HOSTS,
         Order,
         plane_of,
         read_cards,
@@ -277,18 +316,21 @@ def _cards(
         other = limits.partners.get(name)
         return read_cards(folder, None if other is None else Path(other), limits.flow)
     usual = plane_of(name)
-    plane = where or usual
+    plane = HOSTS if limits.other is not None else where or usual
+    probes = (REAL_PATH,) if plane == HOSTS else PROBES
     seconds = positive(limits.budget, "span", "--budget") / 1e9 if limits.budget else None
     certainty = limits.certainty or (None if is_compared else DEFAULT_CERTAINTY)
-    with progress(f"probing {name}", len(PROBES), quiet=quiet) as bar:
+    with progress(f"probing {name}", len(probes), quiet=quiet) as bar:
         order = Order(
             plane,
             limits.runs or DEFAULT_RUNS[plane],
             limits.seed,
             seconds,
             limits.budget or "",
-            certainty=None if certainty == 1 else certainty,
-            tell=lambda number, probe: bar.update(number, len(PROBES), probe),
+            probes,
+            certainty=None if certainty == 1 or plane == HOSTS else certainty,
+            tell=lambda number, probe: bar.update(number, len(probes), probe),
+            host=limits.other,
         )
         return [run_probes(name, folder, order)]
 

@@ -23,6 +23,8 @@ SHORT, LONG, SHALLOW = "probe-short-rtt", "probe-long-rtt", "probe-shallow-buffe
 RANDOM_LOSS, RATE_STEP, RTT_STEP = "probe-random-loss", "probe-rate-step", "probe-rtt-step"
 BESIDE_CUBIC, ECN = "probe-beside-cubic", "probe-ecn"
 LARGE, PAUSE, TWO_RTTS = "probe-large-window", "probe-pause", "probe-two-rtts"
+#: The probe between two hosts. The references of the library have no card of it.
+REAL_PATH = "probe-real-path"
 #: The probes in the order in which they run: those that separate most schemes first.
 PROBES = (
     SHORT,

@@ -23,22 +23,31 @@ from narrows.identify.naming import Namer
 from narrows.identify.probe_paths import UNCHANGED, PathFactors, load_probe
 
 if TYPE_CHECKING:
+    from narrows.hosts.remote_host import RemoteOptions
     from narrows.scenario import Override
     from narrows.scenario.loading import Loaded
 
-SIMULATE, EMULATE = "simulate", "emulate"
+SIMULATE, EMULATE, HOSTS = "simulate", "emulate", "hosts"
 #: The file of the cards beside the folders of the probes.
 DOCUMENT = "identify.json"
 #: The page with their figures, in the same place.
 PAGE = "identify.html"
 #: Runs of each probe: four have an interval of their mean, emulated ones take their duration.
-DEFAULT_RUNS = {SIMULATE: 4, EMULATE: 1}
+DEFAULT_RUNS = {SIMULATE: 4, EMULATE: 1, HOSTS: 1}
 #: The probability of a name from which on no further probe starts.
 DEFAULT_CERTAINTY = 0.95
 
 
 def _tell_nothing(_number: int, _probe: str) -> None:
     pass
+
+
+@dataclass(frozen=True)
+class OtherHost:
+    """The host to which a sender sends over a real path."""
+
+    name: str
+    reach: RemoteOptions
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,8 @@ class Order:
     tell: Callable[[int, str], object] = _tell_nothing
     #: By how much the paths differ from the probes'.
     factors: PathFactors = UNCHANGED
+    #: The other host and how it is reached; None unless `where` is `HOSTS`.
+    host: OtherHost | None = None
 
 
 def plane_of(scheme: str) -> str:
@@ -91,6 +102,7 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
 
     from narrows.campaign.run import run_campaign
     from narrows.scenario.overrides import Override
+    from narrows.scenario.real_path import KEY, quote_host
 
     quiet = Console(file=io.StringIO())
     began = time.monotonic()
@@ -102,6 +114,11 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         Override("--runs", "runs", str(order.runs)),
         Override("--seed", "seed", str(order.seed)),
     ]
+    if order.host is not None:
+        changes.append(Override("--host", f"{KEY}.other", quote_host(order.host.name)))
+        if order.budget:
+            # Its only probe has no end but that of its time.
+            changes.append(Override("--budget", "duration", order.budget))
     loaded, reasons = load_probes(order.probes, changes, order.factors)
     lengths = {probe: length_s(scenario) for probe, scenario in loaded.items()}
     remaining = list(loaded)
@@ -127,6 +144,7 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
             argv=["narrows", *sys.argv[1:]],
             console=quiet,
             quiet=True,
+            reach=order.host.reach if order.host is not None else None,
         )
         if skipped := finished.folder.header.skipped:
             raise UnavailableError(f"{scheme}: {skipped[0].reason}")
