@@ -76,7 +76,7 @@ slurm: build $(STAMPS)/tools ## run a sweep as a job array of a real SLURM on th
 mutants: build $(STAMPS)/tools ## break the program in small ways, one after the other, and see that the tests notice
 	$(BIN)/python .ci/mutants
 
-fuzz: ## run every fuzz target for MINUTES with a new seed, where a nightly compiler is there
+fuzz: ## run every fuzz target for MINUTES with a new seed
 	@MINUTES=$(MINUTES) .ci/fuzz
 
 explore: build $(STAMPS)/tools ## draw other cases for the property tests, ROUNDS times; each seed repeats its cases
