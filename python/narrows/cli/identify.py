@@ -133,7 +133,7 @@ def identify(
     and a flow of CUBIC. Only packets are measured, so a card can be made of any program. A feature
     that can't be measured is listed with the reason.
 
-    --host probes between two machines: one flow of 40 s over the path as it is, and a card without a name.
+    --host probes between two machines: one flow of 40 s, and a card without a name.
 
     A log has the lines that its data hold: captures of one end, or of both (two files), of TCP, and of the
     sizes and times of QUIC; qlogs of senders; logs of ss -tin. The card says where it was taken and
