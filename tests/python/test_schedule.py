@@ -235,9 +235,14 @@ def test_refused_timelines(timeline: str, words: str) -> None:
     assert all(problem.startswith("test.yaml:") for problem in found), found
 
 
-def test_a_flow_that_says_when_it_stops_is_not_stopped_again() -> None:
-    found = problems_of("flows: [{stop: 3 s}]\ntimeline: [{at: 2 s, stop: 1}]\n")
-    assert any("a flow starts and stops once" in problem for problem in found), found
+def test_a_stop_in_the_timeline_replaces_that_of_the_flow() -> None:
+    (flow,) = flows_of("flows: [{stop: 3 s}]\ntimeline: [{at: 2 s, stop: 1}]\n")
+    assert flow["stop_ns"] == 2_000_000_000
+
+
+def test_a_flow_is_not_stopped_twice() -> None:
+    problems = problems_of("timeline: [{at: 2 s, stop: 1}, {at: 3 s, stop: 1}]\n")
+    assert any("a flow starts and stops once" in problem for problem in problems), problems
 
 
 # -- expectations ------------------------------------------------------------------------------------
