@@ -98,8 +98,8 @@ def run(
             say(_sentence(known[-1]))
             write_attempts(data, known)
     if page is not None:
-        page.write_text(read_text(TEXT).replace("@tables@", "\n\n".join(tables(known))), encoding="utf-8")
-    print("\n\n".join(tables(known)))
+        page.write_text(read_text(TEXT).replace("@tables@", "\n".join(tables(known)).strip()), encoding="utf-8")
+    print("\n".join(tables(known)).strip())
 
 
 def identify(sender: str, seed: int, factors: PathFactors) -> Attempt:
