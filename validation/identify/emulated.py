@@ -97,9 +97,10 @@ def run(
             known.append(identify(sender, seed, factors))
             say(_sentence(known[-1]))
             write_attempts(data, known)
+    made = "\n".join(tables(known)).strip()
     if page is not None:
-        page.write_text(read_text(TEXT).replace("@tables@", "\n".join(tables(known)).strip()), encoding="utf-8")
-    print("\n".join(tables(known)).strip())
+        page.write_text(read_text(TEXT).replace("@tables@", made), encoding="utf-8")
+    print(made)
 
 
 def identify(sender: str, seed: int, factors: PathFactors) -> Attempt:
