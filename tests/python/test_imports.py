@@ -61,5 +61,5 @@ def test_agents_are_started_by_their_client_only() -> None:
     # Reports are drawn by separate processes; compilers and wrappers of Pantheon are external; a shell
     # survives the program and restores its terminal.
     others = {"extend/building.py", "report/assemble.py", "programs/build.py", "scenario/programs/wrapper.py"}
-    others |= {"live/guard.py"}
+    others |= {"live/terminal_guard.py"}
     assert starts == {"agent/location.py", "agent/process.py", "hosts/ssh.py"} | others

@@ -12,9 +12,9 @@ from narrows.campaign.progress import ProgressView
 from narrows.documents.campaign import CellEntry
 from narrows.documents.data import to_data
 from narrows.documents.live import Reading
-from narrows.live.guard import TerminalGuard
 from narrows.live.keyboard import Keyboard
 from narrows.live.terminal import draw, in_a_line
+from narrows.live.terminal_guard import TerminalGuard
 from narrows.live.watch import Watch
 from narrows.scenario.model import Cell
 from narrows.threads import stay_apart

@@ -80,7 +80,7 @@ def draw(watched: Watched, width: int, height: int, prompt: str | None = None) -
     last = watched.readings[-1]
     queues = _queues(last.queues, width)
     room = height - len(head) - len(queues) - len(foot) - 1
-    # Where there is no room for a chart below a few flows, there is none.
+    # A chart is left out if it has no room below the flows.
     beside = room - _LEAST_CHART if room - _LEAST_CHART >= _LEAST_FLOWS else room
     flows = _flows(cell, last, width, max(2, min(len(last.flows) + 1, beside)))
     room -= len(flows)

@@ -226,7 +226,7 @@ fn open(file: &str, bytes: Bytes) -> Result<SerializedFileReader<Bytes>, RecordE
     SerializedFileReader::new(bytes).map_err(|e| damage_error(file, &e.to_string()))
 }
 
-/// The type of a column of a file that is not opened yet, or words for another type; nothing if there is no such column.
+/// The type of a column of an unopened file, or a description of an unsupported type; `None` without the column.
 pub(crate) fn kind_of_column(
     file: &'static str,
     bytes: &Bytes,

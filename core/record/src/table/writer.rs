@@ -26,7 +26,7 @@ const GROUP_ROWS: usize = 1 << 20;
 const PAGE_ROWS: usize = 1 << 16;
 /// Rows that the encoder takes together.
 const STEP_ROWS: usize = PAGE_ROWS / 8;
-/// Name of the root of the schema, which nobody sees; the one of files of earlier versions.
+/// Name of the root of the schema, as in files of earlier versions. Readers ignore it.
 const ROOT: &str = "arrow_schema";
 
 /// Any output. The encoder writes to a trait object: with a type parameter, each crate that writes files would compile
