@@ -40,7 +40,7 @@ ROUNDS ?= 10
 MINUTES ?= 1
 
 .PHONY: help demo test nightly slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel image dist lock clean
-.PHONY: check-rust check-python
+.PHONY: check-rust check-studies check-python
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,10 +95,9 @@ explore: build $(STAMPS)/tools ## draw other cases for the property tests, ROUND
 	done
 
 check: build $(STAMPS)/tools ## formatting, lints, lengths, types, generated files, licences, features, the example, additions, studies, kills
-	@.ci/beside check-rust check-python
-	@.ci/step "studies" "2 minutes" $(BIN)/pytest -m study $$(grep -l mark.study tests/python/test_*.py)
+	@.ci/beside check-rust check-studies check-python
 
-# What cargo does keeps one processor waiting where it links, and is waited for by nothing beside it.
+# Where cargo links, or waits for another cargo, a processor is left to those beside it.
 check-rust:
 	cargo fmt --all --check
 	for crate in examples/own-*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
@@ -112,6 +111,9 @@ check-rust:
 	@.ci/step "additions to a copy of the workspace" "1 minute" cargo test --release --quiet $(CRATES) --test adding
 	@NARROWS_KILLS=50 .ci/step "killed agents" "1 minute" \
 	    cargo test --release --quiet $(CRATES) --test all no_process_survives
+
+check-studies:
+	@.ci/step "studies" "4 minutes" $(BIN)/pytest -m study $$(grep -l mark.study tests/python/test_*.py)
 
 check-python:
 	$(BIN)/python .ci/lints
