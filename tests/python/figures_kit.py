@@ -6,7 +6,7 @@ The campaigns are planned from scenarios, simulated, measured and stored by the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ matrix:
   path.forward.0.queue.droptail: [{droptail}]
   path.forward.1.delay: [{delays}]
 duration: 10 s
-runs: {runs}
+runs: 1
 """
 PAIRS = """\
 schema: narrows/scenario/1
@@ -75,13 +75,12 @@ TOUCH_MM = 0.3
 SLACK = 1e-6
 
 
-def write_matrix(folder: Path, schemes: int, droptail: int, delays: int, runs: int = 1) -> Path:
-    """A campaign of this many schemes and combinations."""
+def write_matrix(folder: Path, schemes: int, droptail: Sequence[str], delays: Sequence[str]) -> Path:
+    """A campaign of this many schemes with all combinations of buffers and delays."""
     text = MATRIX.format(
         schemes=", ".join(SCHEMES[:schemes]),
-        droptail=", ".join(DROPTAIL[:droptail]),
-        delays=", ".join(DELAYS[:delays]),
-        runs=runs,
+        droptail=", ".join(droptail),
+        delays=", ".join(delays),
     )
     return _simulated(folder, text)
 
