@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,19 +71,37 @@ def browser(chromium: Browser) -> Iterator[Browser]:
         yield page
 
 
-#: The slowest files. `make test` gives whole files to processes, so that tests share fixtures: with these
-#: first, no process ends long after the others.
+#: The slowest files, which come first: no process ends long after the others.
 _LONGEST = (
-    "test_figures_hold_data.py", "test_kills.py", "test_calibrate.py", "test_irregular_files.py",
-    "test_notebooks.py", "test_hunt.py", "test_bbr_cases.py", "test_accessibility.py", "test_adding.py",
-    "test_tampering.py", "test_site_browser.py", "test_mutated_scenarios.py", "test_lab.py",
+    "test_calibrate.py", "test_figures_hold_data.py", "test_kills.py", "test_identify_cards.py",
+    "test_irregular_files.py", "test_notebooks.py", "test_hunt.py", "test_sweep.py", "test_bbr_cases.py",
+    "test_accessibility.py", "test_adding.py", "test_tampering.py", "test_site_browser.py",
+    "test_mutated_scenarios.py", "test_lab.py",
 )  # fmt: skip
+#: Slow files whose tests share no fixture, so that several processes can run them.
+_DIVIDED = ("test_bbr_cases.py", "test_calibrate.py", "test_kills.py", "test_notebooks.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the slowest files first."""
     places = {name: place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, gives single tests of divided files to processes, and the other files whole, so
+    that a fixture of a module is made once."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if Path(file).name in _DIVIDED else file
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
