@@ -113,7 +113,7 @@ check-rust:
 	    cargo test --release --quiet $(CRATES) --test all no_process_survives
 
 check-studies:
-	@.ci/step "studies" "4 minutes" $(BIN)/pytest -m study $$(grep -l mark.study tests/python/test_*.py)
+	@.ci/step "studies" "3 minutes" $(BIN)/pytest -m study $$(grep -l mark.study tests/python/test_*.py)
 
 check-python:
 	$(BIN)/python .ci/lints

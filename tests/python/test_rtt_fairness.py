@@ -38,11 +38,15 @@ ORDER: tuple[tuple[str | dict[str, object], ...], ...] = (
     ("cubic2008", "htcp"),
 )
 SAME_PLACE = 1.6
+#: Seconds, number of runs, and schemes.
+Campaign = tuple[int, int, Sequence[Sequence[str | dict[str, object]]]]
 #: The round trip of the second flow is 82 ms, against 162 ms of the first.
 DELAY = "39 ms"
 #: Seconds, number of runs and schemes of each campaign. The first three schemes need minutes until their
 #: flows share as they will in the end, the others come near it in one.
-CAMPAIGNS = ((300, 1, ORDER[:1]), (300, 2, ORDER[1:3]), (100, 1, ORDER[3:4]), (100, 2, ORDER[4:]))
+CAMPAIGNS: tuple[Campaign, ...] = (
+    (300, 1, ORDER[:1]), (300, 2, ORDER[1:3]), (100, 1, ORDER[3:4]), (100, 2, ORDER[4:]),
+)  # fmt: skip
 
 
 def ratio(cell: Path, seconds: int) -> float:
@@ -79,18 +83,30 @@ def called(scheme: str | dict[str, object]) -> str:
     return scheme if isinstance(scheme, str) else str(scheme["scheme"])
 
 
-@pytest.mark.study
-@pytest.mark.timeout(1100)  # a minute or two on a quiet machine: a hundred million packets
-def test_schemes_are_as_fair_between_round_trip_times_as_is_known(tmp_path: Path) -> None:
+def check_order(
+    folder: Path, order: Sequence[Sequence[str | dict[str, object]]], campaigns: Sequence[Campaign]
+) -> None:
     found: dict[str, list[float]] = {}
     expected: dict[str, int] = {}
-    for seconds, runs, chosen in CAMPAIGNS:
+    for seconds, runs, chosen in campaigns:
         schemes = list(itertools.chain(*chosen))
         expected |= dict.fromkeys(map(called, schemes), runs)
-        found |= ratios(tmp_path, seconds, runs, schemes)
-    places = [[called(scheme) for scheme in place] for place in ORDER]
+        found |= ratios(folder, seconds, runs, schemes)
+    places = [[called(scheme) for scheme in place] for place in order]
     assert {scheme: len(ratios) for scheme, ratios in found.items()} == expected
     means = {name: float(np.exp(np.mean(np.log(each)))) for name, each in found.items()}
     spans = [sorted(means[name] for name in place) for place in places]
     assert all(worse[0] > better[-1] for worse, better in itertools.pairwise(spans)), means
     assert all(span[-1] < SAME_PLACE * span[0] for span in spans), means
+
+
+@pytest.mark.study
+@pytest.mark.timeout(600)  # half a minute on a quiet machine
+def test_scalable_reno_and_schemes_that_grow_by_time_share_in_the_known_order(tmp_path: Path) -> None:
+    check_order(tmp_path, (ORDER[0], *ORDER[3:]), (CAMPAIGNS[0], *CAMPAIGNS[2:]))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1100)  # a minute or two on a quiet machine: a hundred million packets
+def test_schemes_are_as_fair_between_round_trip_times_as_is_known(tmp_path: Path) -> None:
+    check_order(tmp_path, ORDER, CAMPAIGNS)
