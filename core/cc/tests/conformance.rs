@@ -3,6 +3,11 @@
 use narrows_cc::{schemes, testing};
 use proptest::prelude::*;
 
+/// Whether an entry is tested: all are, or the one that NARROWS_ENTRY names, for work on it alone.
+fn is_chosen(name: &str) -> bool {
+    std::env::var("NARROWS_ENTRY").map_or(true, |only| only == name)
+}
+
 proptest! {
     // Few decisions each, but extreme ones: random decisions favour the middle.
     #![proptest_config(ProptestConfig::with_cases(1_000))]
@@ -25,7 +30,7 @@ proptest! {
 
 #[test]
 fn every_registered_scheme_conforms() {
-    for scheme in schemes::ALL {
+    for scheme in schemes::ALL.iter().filter(|it| is_chosen(it.name)) {
         for seed in 0..64 {
             testing::check(scheme, seed, 5_000);
         }

@@ -10,9 +10,14 @@ use narrows_units::Time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+/// Whether an entry is tested: all are, or the one that NARROWS_ENTRY names, for work on it alone.
+fn is_chosen(name: &str) -> bool {
+    std::env::var("NARROWS_ENTRY").map_or(true, |only| only == name)
+}
+
 #[test]
 fn every_registered_queue_conforms() {
-    for entry in queues::ALL {
+    for entry in queues::ALL.iter().filter(|it| is_chosen(it.name)) {
         check_queue_sets(entry, |set| {
             queues::build(entry.name, set, &setup()).unwrap()
         });
@@ -22,7 +27,7 @@ fn every_registered_queue_conforms() {
 /// Also with every parameter changed while packets are inside.
 #[test]
 fn every_registered_element_conforms() {
-    for entry in links::ALL {
+    for entry in links::ALL.iter().filter(|it| is_chosen(it.name)) {
         let effects = links::effects(entry.name).unwrap();
         check_link_sets(entry, effects, |set| {
             links::build(entry.name, set, &setup()).unwrap()
@@ -34,6 +39,9 @@ fn every_registered_element_conforms() {
 fn every_bottleneck_conforms() {
     for queue in queues::ALL {
         for rate in rates::ALL {
+            if !(is_chosen(queue.name) || is_chosen(rate.name)) {
+                continue;
+            }
             let (queue_sets, rate_sets) = (examples(queue), examples(rate));
             for (seed, set) in (0..).zip(&rate_sets) {
                 let set = std::slice::from_ref(set);
@@ -47,7 +55,7 @@ fn every_bottleneck_conforms() {
 
 #[test]
 fn capacity_is_what_a_busy_server_carries() {
-    for entry in rates::ALL {
+    for entry in rates::ALL.iter().filter(|it| is_chosen(it.name)) {
         check_rate_sets(entry, |set| {
             rates::build(entry.name, set, &setup()).unwrap()
         });
