@@ -6,13 +6,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from narrows.identify.estimates import Estimate, distribution, estimate, holm, p_of_words, p_value, quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 101, 399, 5000])
 def test_students_distribution_is_that_of_scipy(freedom: int) -> None:
+    # Here, as every process that collects tests would import it, which takes a second.
+    from scipy import stats
+
     for t in (0.0, 0.3, 1.0, 2.5, 9.0, 40.0):
         assert distribution(t, freedom) == pytest.approx(
             stats.t.cdf(t, freedom), abs=2e-4 if freedom > 400 else 1e-9
@@ -22,6 +24,8 @@ def test_students_distribution_is_that_of_scipy(freedom: int) -> None:
 
 
 def test_p_values_are_those_of_welchs_and_fishers_tests() -> None:
+    from scipy import stats
+
     generator = np.random.default_rng(1)
     a, b = generator.normal(0, 1, 6), generator.normal(1, 3, 9)
     ours = p_value(estimate([[x] for x in a]), estimate([[x] for x in b]), 0.0)

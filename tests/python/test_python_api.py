@@ -9,8 +9,6 @@ import sys
 import threading
 from pathlib import Path
 
-import pandas
-import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -85,6 +83,9 @@ def test_records_are_the_files(campaign: narrows.Campaign, folder: Path) -> None
 
 
 def test_tables_come_as_frames_on_request(campaign: narrows.Campaign) -> None:
+    import pandas
+    import polars
+
     arrow = campaign.packets("reno-r1", 1)
     assert isinstance(arrow, pa.Table)
     by_polars = campaign.packets("reno-r1", 1, to="polars")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from narrows.errors import NarrowsError
 from narrows.sweep.store import SweepFolder
 from test_sweep import loaded, rows, run
 
-distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 
 MANY = """\
   path.forward.0.rate: {loguniform: [1 Mbit/s, 10 Mbit/s]}
@@ -50,6 +51,8 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
         )
         for number in range(2)
     ]  # fmt: skip
+    import distributed
+
     with distributed.Client(scheduler_file=str(where), set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
         address = client.scheduler.address
