@@ -124,7 +124,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def narrows(copy: Path, *arguments: str) -> str:
     """Runs the copy, which must accept the arguments, and returns its output."""
-    environment = os.environ | {"PYTHONPATH": str(copy / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Compiled once, and beside the copy.
+    cache = str(copy / "cache")
+    environment = os.environ | {"PYTHONPATH": str(copy / "python"), "PYTHONPYCACHEPREFIX": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "narrows", *arguments]
     ended = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, (arguments, ended.stdout, ended.stderr)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import processes
+from forked_commands import run_in
 from narrows.campaign.plan import bounds_in_words, make_plan
 from narrows.documents.agent import MachineFacts
 from narrows.errors import DataError
@@ -106,10 +107,11 @@ def test_a_cell_that_needs_too_much_memory_fails_and_says_so(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("size", ["a lot", "5", "-1 GB", "3 ms", "1 MB"])
 def test_limits_of_memory_are_sizes(tmp_path: Path, size: str) -> None:
-    process = _start(tmp_path, GREEDY, f"--memory={size}")
-    _, said = processes.finish(process)
-    assert process.returncode == 2, said
-    assert said.startswith("narrows: --memory: ") and said.count("\n") == 1, said
+    _scenario(tmp_path, GREEDY)
+    words = ["run", "x.yaml", "-o", "out", "--no-report", f"--memory={size}"]
+    done = run_in(os.environ | {"NO_COLOR": "1"}, words, tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("narrows: --memory: ") and done.stderr.count("\n") == 1, done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-import processes
+from forked_commands import run_in
 from narrows.models import store
 from narrows.models.format import summary
 
@@ -61,7 +60,7 @@ def gentle(save_policy: Callable[..., None], tmp_path: Path) -> Path:
 
 
 def narrows(*words: object, cwd: Path) -> Any:
-    done = processes.run([sys.executable, "-m", "narrows", *map(str, words)], cwd=cwd, env=dict(os.environ))
+    done = run_in(os.environ, [str(word) for word in words], cwd)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
