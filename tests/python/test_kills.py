@@ -119,7 +119,7 @@ class Command:
     codes: tuple[int, ...] = ()
 
 
-HUNT = ("hunt", "bbr1", "--worst", "loss", "--bound", "rate=2..8 Mbit/s", "--budget", "60", "--time", "4")
+HUNT = ("hunt", "bbr1", "--worst", "loss", "--bound", "rate=2..8 Mbit/s", "--budget", "46", "--time", "4")
 COMMANDS = {
     "run": Command(("run", "short.yaml", "--no-report", "-o", "out"), prepare_run, ("out",)),
     "sweep": Command(("sweep", "run", "swept.yaml", "-o", "out"), prepare_sweep, ("out",)),
@@ -129,9 +129,9 @@ COMMANDS = {
     ),
     "lab": Command(("lab", "run", "buffers", "-o", "out"), prepare_lab, ("out",), (5,)),
     "site": Command(
-        ("site", "results", "-o", "out"), lambda place: make_campaigns(place, 4), ("out", "results")
+        ("site", "results", "-o", "out"), lambda place: make_campaigns(place, 2), ("out", "results")
     ),
-    "report": Command(("report", "results/c3"), lambda place: make_campaigns(place, 3), ("results",)),
+    "report": Command(("report", "results/c1"), lambda place: make_campaigns(place, 1), ("results",)),
 }
 
 #: Members with times, durations and numbers of sessions.

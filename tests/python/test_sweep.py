@@ -261,8 +261,18 @@ def wait_for_parts(folder: Path, process: subprocess.Popen[bytes]) -> None:
 LONG = SWEEP.replace("points: 8", "points: 60")
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The rows of the long sweep, run without a pause."""
+    place = tmp_path_factory.mktemp("uninterrupted")
+    run(loaded(place, LONG, "100 s"), place / "out")
+    return rows(place / "out")
+
+
 @pytest.mark.parametrize("on", [(), ("--on", "local:2")])
-def test_a_killed_sweep_resumes_and_runs_nothing_twice(tmp_path: Path, on: tuple[str, ...]) -> None:
+def test_a_killed_sweep_resumes_and_runs_nothing_twice(
+    tmp_path: Path, uninterrupted: list[dict[str, Any]], on: tuple[str, ...]
+) -> None:
     sweep = loaded(tmp_path, LONG, "100 s")
     process = start(tmp_path, *on)
     wait_for_parts(tmp_path, process)
@@ -279,8 +289,7 @@ def test_a_killed_sweep_resumes_and_runs_nothing_twice(tmp_path: Path, on: tuple
     after = [row["cell"] for row in rows(tmp_path / "out") if row["flow"] is None]
     assert len(after) == len(set(after)) == 240
     assert before < set(after)
-    run(sweep, tmp_path / "whole")
-    assert rows(tmp_path / "out") == rows(tmp_path / "whole")
+    assert rows(tmp_path / "out") == uninterrupted
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -300,21 +309,9 @@ def test_a_cell_that_takes_too_much_memory_fails_alone(tmp_path: Path) -> None:
         "  path.forward.0.rate: [1 Mbit/s, 2 Gbit/s]\n  path.forward.2.loss: [0.1 %, 0 %]\n  design: list\n"
     )
     file = written(tmp_path, text, "10 s")
-    result = CliRunner().invoke(
-        app,
-        [
-            "sweep",
-            "run",
-            str(file),
-            "-o",
-            str(tmp_path / "out"),
-            "--memory",
-            "20 MB",
-            "--schemes",
-            "cubic",
-            "--json",
-        ],
-    )
+    limits = ["--memory", "20 MB", "--schemes", "cubic", "--json"]
+    words = ["sweep", "run", str(file), "-o", str(tmp_path / "out"), *limits]
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 6
     document = json.loads(result.stdout)
     assert document["cells"] == 2
