@@ -296,6 +296,11 @@ def metrics() -> str:
 def verify(cell_dir: _Path) -> str:
     """Whether a record is possible at all, check by check, as JSON."""
 
+def encode_table(columns: list[tuple[str, str, list[object]]], entries: list[tuple[str, str]]) -> bytes:
+    """A parquet file of columns, each a name, a type (`text`, `integer`, `number`, `flag`) and a value or
+    None for each row, with entries in its footer. Raises `ValueError` if lengths differ.
+    """
+
 def throughput_series(cell_dir: _Path, bin_ns: int) -> ThroughputSeries:
     """Throughput in bins; a record of bins is summed up to the next multiple of its own width."""
 

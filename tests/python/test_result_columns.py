@@ -11,12 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import processes
 from campaign_kit import SCENARIO, narrows, simulate
+from narrows._native import encode_table
 from narrows.campaign import results
 from narrows.campaign.columns import Columns, infer_types
-from narrows.campaign.results_file import _array, table
+from narrows.campaign.results_file import table
 from narrows.campaign.store import CampaignFolder
 from narrows.documents.data import to_data
 from narrows.documents.resolved import read_resolved
@@ -238,35 +241,64 @@ def test_an_empty_campaign_has_an_empty_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
+    ("kind", "values", "arrow"),
     [
-        ([], None),
-        ([None, None], None),
-        ([None, None], pa.float64()),
-        ([1.5, None, -0.0, float("inf"), 1e-300], pa.float64()),
-        ([1, None, 2.5], None),
-        ([None, *range(-4, 5), 2**63 - 1, -(2**63)], None),
-        ([True, None, False] * 5, None),
-        (["", None, "Größe", "a\0b", "x" * 300], None),
-        (["plain"] * 9, pa.string()),
+        ("text", [], pa.string()),
+        ("text", [None, None], pa.string()),
+        ("text", ["", None, "Größe", "a\0b", "x" * 300], pa.string()),
+        ("text", ["plain"] * 9, pa.string()),
+        ("number", [None, None], pa.float64()),
+        ("number", [1.5, None, -0.0, float("inf"), 1e-300], pa.float64()),
+        ("number", [1, None, 2.5], pa.float64()),
+        ("integer", [None, *range(-4, 5), 2**63 - 1, -(2**63)], pa.int64()),
+        ("flag", [True, None, False] * 5, pa.bool_()),
     ],
 )
-def test_columns_are_those_that_arrow_itself_makes(values: list[Any], kind: pa.DataType | None) -> None:
-    made = _array(values, kind)
-    made.validate(full=True)
-    expected = pa.array(
-        values, type=kind or (pa.float64() if {int, float} <= set(map(type, values)) else None)
+def test_pyarrow_reads_columns_as_they_were_written(kind: str, values: list[Any], arrow: pa.DataType) -> None:
+    content = encode_table(
+        [("a column", kind, values), ("n", "integer", [*range(len(values))])], [("k", "v")]
     )
-    assert made.equals(expected)
-    assert made.type == expected.type
+    read = pq.read_table(pa.BufferReader(content))
+    read.validate(full=True)
+    assert read.column("a column").combine_chunks().equals(pa.array(values, type=arrow))
+    assert read.column("n").to_pylist() == [*range(len(values))]
+    assert read.schema.metadata[b"k"] == b"v"
 
 
-def test_a_campaign_does_not_import_pandas(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "values", "error"),
+    [
+        ("integer", [2**63], OverflowError),
+        ("integer", ["1"], TypeError),
+        ("text", [1], TypeError),
+        ("date", [], ValueError),
+        ("flag", [True], ValueError),
+    ],
+)
+def test_columns_of_other_types_and_lengths_are_refused(
+    kind: str, values: list[Any], error: type[Exception]
+) -> None:
+    rows = len(values) + 1 if kind == "flag" else len(values)
+    with pytest.raises(error):
+        encode_table([("first", "text", ["x"] * rows), ("second", kind, values)], [])
+
+
+@given(
+    columns=st.lists(st.tuples(st.text(max_size=9), st.lists(st.none() | st.text(), min_size=3, max_size=3)))
+)
+def test_any_texts_survive(columns: list[tuple[str, list[str | None]]]) -> None:
+    named = {f"{place}{name}": values for place, (name, values) in enumerate(columns)}
+    content = encode_table([(name, "text", [*values]) for name, values in named.items()], [])
+    assert pq.read_table(pa.BufferReader(content)).to_pydict() == named
+
+
+def test_a_short_campaign_imports_no_library_of_tables(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SCENARIO)
     words = ["run", "small.yaml", "--no-report", "-o", "out"]
     code = (
         "import sys\nfrom narrows.cli.all_commands import app\n"
-        f"app({words!r}, standalone_mode=False)\nsys.exit('pandas' in sys.modules)"
+        f"app({words!r}, standalone_mode=False)\n"
+        "sys.exit(bool({'pandas', 'pyarrow', 'numpy', 'ssl'} & set(sys.modules)))"
     )
     done = processes.run([sys.executable, "-c", code], cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -89,7 +89,7 @@ pub fn write(record: &Record, file: &str, out: &mut impl Write) -> Result<u64, R
 }
 
 fn heading(text: &mut Vec<u8>, columns: &[Column]) {
-    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     text.extend(names.join(",").as_bytes());
     text.push(b'\n');
 }

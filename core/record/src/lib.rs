@@ -19,6 +19,7 @@ mod histogram;
 mod link_passes;
 pub mod log;
 pub mod metrics;
+mod named_columns;
 pub mod read;
 mod rows;
 mod run;
@@ -39,6 +40,7 @@ pub use content::Content;
 pub use error::RecordError;
 pub use histogram::{Histogram, HistogramBucket};
 pub use log::{BinLog, Chunk, Entered, Log, PacketLog};
+pub use named_columns::{NamedValues, encode_columns};
 pub use read::Record;
 pub use run::{
     BpfFingerprint, Check, Clock, Cpu, ElementCounters, Extension, Fingerprint, FlowSummary, Host,

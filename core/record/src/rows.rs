@@ -9,6 +9,7 @@ use crate::table::{
 use crate::{Content, RecordError};
 use bytes::Bytes;
 use narrows_units::Direction;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
@@ -173,7 +174,7 @@ impl Field for Direction {
 }
 
 /// Words of rows, each different word once.
-fn encode_words<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Values {
+pub(crate) fn encode_words<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Values {
     let mut words: Vec<String> = Vec::new();
     let mut indices: BTreeMap<&str, u32> = BTreeMap::new();
     let keys: Vec<Option<u32>> = rows
@@ -191,7 +192,7 @@ fn encode_words<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Values {
 /// The column of fields of type `F`.
 pub(crate) fn column<F: Field>(name: &'static str) -> Column {
     Column {
-        name,
+        name: Cow::Borrowed(name),
         kind: F::KIND,
         nullable: F::NULLABLE,
         coding: F::CODING,

@@ -158,7 +158,7 @@ fn numbers(
         _ => extend(values.int32(), out),
     };
     done.ok_or_else(|| {
-        let name = columns[index].name;
+        let name = &columns[index].name;
         RecordError::data(FILE, format!("the column '{name}' holds a negative number"))
     })
 }

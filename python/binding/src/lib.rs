@@ -18,6 +18,7 @@ mod packets;
 mod pantheon;
 mod probe;
 mod series;
+mod tables;
 mod traces;
 mod tunnel;
 
@@ -68,6 +69,8 @@ mod _native {
         capacity_series, delay_points, frames, queue_series, state_series, throughput_series,
         transfers,
     };
+    #[pymodule_export]
+    use super::tables::encode_table;
     #[pymodule_export]
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from narrows.csv_text import Rows
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 #: Formats whose results are computed again from the records.
 OLDER = ("narrows/results/1",)
 _METADATA = b"narrows"
+#: Columns whose types do not depend on the values.
+_TEXTS = ("scenario", "plane", "scheme", "row", "link", "flow_scheme", "verdict", "cell")
+_INTEGERS = ("run", "seed", "duration_ns", "flow")
+_TYPES = {str: "text", int: "integer", float: "number", bool: "flag"}
 
 
 def as_columns(results: Results) -> dict[str, list[Any]]:
@@ -56,58 +61,45 @@ def cell_text(value: Any) -> str:
 
 
 def table(results: Results) -> pyarrow.Table:
-    """The rows of results as an Arrow table."""
+    """The rows of results as an Arrow table, with format, hash and digests in its metadata."""
     import pyarrow as pa
+    import pyarrow.parquet
 
-    of_metrics = {metric.name for metric in results.metrics}
-    texts = ("scenario", "plane", "scheme", "row", "link", "flow_scheme", "verdict", "cell")
-    types: dict[str, object] = {name: pa.string() for name in texts}
-    types |= {name: pa.int64() for name in ("run", "seed", "duration_ns", "flow")}
-    types |= {name: pa.float64() for name in of_metrics}
-    arrays, names = [], []
-    for name, values in as_columns(results).items():
-        floats = name in of_metrics
-        plain = [None if value is None else float(value) for value in values] if floats else values
-        arrays.append(_array(plain, types.get(name)))
-        names.append(name)
-    described = {"format": FORMAT, "hash": results.hash, "digests": results.digests}
-    made = pa.table(arrays, names=names)
-    return made.replace_schema_metadata({_METADATA: json.dumps(described, sort_keys=True).encode()})
+    read = pa.parquet.read_table(pa.BufferReader(parquet_bytes(results)))
+    return with_common_types(read, [column.name for column in results.columns])
 
 
-def _array(values: list[Any], kind: Any) -> Any:
-    """An Arrow array of a column; `kind` is its type, or None to infer it from the values.
-
-    Arrow's own conversion checks whether a list belongs to pandas, and for that imports pandas if it is
-    installed, which takes longer than everything else in a short campaign.
+def with_common_types(read: pyarrow.Table, untyped: Iterable[str]) -> pyarrow.Table:
+    """A table that was read from results.parquet, with our metadata alone. Columns `untyped` have no type if
+    they have no values, so that tables of campaigns with other values can be joined.
     """
-    import numpy as np
     import pyarrow as pa
 
-    there = [value is not None for value in values]
-    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    if kind is None:
-        types = {type(value) for value in values} - {type(None)}
-        kind = pa.float64() if types == {int, float} else plain[types.pop()] if types else pa.null()
-    if pa.types.is_null(kind):
-        return pa.nulls(len(values))
-    if pa.types.is_string(kind):
-        texts = [(value or "").encode() for value in values]
-        offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-        content = [pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))]
-    elif pa.types.is_boolean(kind):
-        content = [pa.py_buffer(np.packbits([bool(value) for value in values], bitorder="little"))]
-    else:
-        numbers = [0 if value is None else value for value in values]
-        content = [pa.py_buffer(np.array(numbers, dtype=np.float64 if kind == pa.float64() else np.int64))]
-    validity = None if all(there) else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [validity, *content])
+    for name in untyped:
+        place = read.schema.get_field_index(name)
+        if place >= 0 and read.column(place).null_count == len(read):
+            read = read.set_column(place, name, pa.nulls(len(read)))
+    return read.replace_schema_metadata({_METADATA: (read.schema.metadata or {}).get(_METADATA, b"")})
 
 
 def parquet_bytes(results: Results) -> bytes:
-    """results.parquet."""
-    import pyarrow.parquet
+    """results.parquet. The extension module encodes it: importing pyarrow takes as long as a short run."""
+    from narrows import _native
 
-    out = io.BytesIO()
-    pyarrow.parquet.write_table(table(results), out, compression="zstd")
-    return out.getvalue()
+    metrics = {metric.name for metric in results.metrics}
+    columns = [
+        (name, "number" if name in metrics else _type_of(name, values), values)
+        for name, values in as_columns(results).items()
+    ]
+    described = {"format": FORMAT, "hash": results.hash, "digests": results.digests}
+    return _native.encode_table(columns, [(_METADATA.decode(), json.dumps(described, sort_keys=True))])
+
+
+def _type_of(name: str, values: list[Any]) -> str:
+    """The type of a column other than a metric's."""
+    if name in _TEXTS:
+        return "text"
+    if name in _INTEGERS:
+        return "integer"
+    types = {type(value) for value in values} - {type(None)}
+    return "number" if types == {int, float} else _TYPES[types.pop()] if types else "text"

@@ -12,6 +12,8 @@ pub(crate) use reader::{TableReader, kind_of_column};
 pub(crate) use values::{Batch, Data, Values, optional_int64};
 pub(crate) use writer::TableWriter;
 
+use std::borrow::Cow;
+
 /// Encoding of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
@@ -25,7 +27,7 @@ pub(crate) enum Coding {
 
 /// One column of a schema.
 pub struct Column {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) kind: Kind,
     pub(crate) nullable: bool,
     pub(crate) coding: Coding,
@@ -37,7 +39,7 @@ pub struct Column {
 /// A column without nulls.
 pub(crate) fn column(name: &'static str, kind: Kind, coding: Coding) -> Column {
     Column {
-        name,
+        name: Cow::Borrowed(name),
         kind,
         nullable: false,
         coding,
@@ -48,7 +50,7 @@ pub(crate) fn column(name: &'static str, kind: Kind, coding: Coding) -> Column {
 /// A column that may hold nulls.
 pub(crate) fn optional(name: &'static str, kind: Kind, coding: Coding) -> Column {
     Column {
-        name,
+        name: Cow::Borrowed(name),
         kind,
         nullable: true,
         coding,

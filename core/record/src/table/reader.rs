@@ -13,6 +13,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::SchemaDescriptor;
+use std::borrow::Cow;
 
 /// Rows per batch.
 const BATCH: usize = 1 << 16;
@@ -36,7 +37,7 @@ pub(crate) struct TableReader {
 
 /// A column of the file.
 struct FileColumn {
-    name: &'static str,
+    name: Cow<'static, str>,
     /// Its index among the leaves of the schema.
     index: usize,
     /// True if rows may lack a value by our format, and by the file.
@@ -297,7 +298,10 @@ fn project(
     let mut order = Vec::with_capacity(columns.len());
     let mut chosen = Vec::with_capacity(columns.len());
     for column in columns {
-        let Some(place) = fields.iter().position(|field| field.name() == column.name) else {
+        let Some(place) = fields
+            .iter()
+            .position(|field| field.name() == &*column.name)
+        else {
             if column.added {
                 continue;
             }
@@ -321,7 +325,7 @@ fn project(
         };
         order.push(place);
         chosen.push(FileColumn {
-            name: column.name,
+            name: column.name.clone(),
             index,
             nullable: column.nullable,
             optional: schema.column(index).max_def_level() > 0,

@@ -54,6 +54,12 @@ impl<W: Write + Send + 'static> TableWriter<W> {
         self.encoder.write(rows, columns)
     }
 
+    /// Adds an entry to the footer.
+    pub(crate) fn describe(&mut self, key: &str, value: &str) {
+        let entry = KeyValue::new(key.to_owned(), value.to_owned());
+        self.encoder.file.append_key_value_metadata(entry);
+    }
+
     /// Writes the footer and returns the output, flushed.
     pub(crate) fn finish(self) -> Result<W, RecordError> {
         let output: Box<dyn Any> = self.encoder.finish()?;
@@ -157,7 +163,7 @@ impl Encoder {
     fn create(output: Box<dyn Output>, columns: &[Column]) -> Result<Self, RecordError> {
         let fields: Result<Vec<_>, _> = columns
             .iter()
-            .map(|c| c.kind.field(c.name, c.nullable))
+            .map(|c| c.kind.field(&c.name, c.nullable))
             .collect();
         let schema = Arc::new(
             Type::group_type_builder(ROOT)
@@ -175,7 +181,7 @@ impl Encoder {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true);
         for column in columns {
-            let path = ColumnPath::new(vec![column.name.to_owned()]);
+            let path = ColumnPath::new(vec![column.name.clone().into_owned()]);
             let words = column.coding == Coding::Words;
             properties = properties.set_column_dictionary_enabled(path.clone(), words);
             if column.coding == Coding::Delta {
