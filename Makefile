@@ -68,6 +68,7 @@ nightly: build $(STAMPS)/tools ## what repeats tests in full: known paths, studi
 	$(BIN)/pytest -m nightly $$(grep -l mark.nightly tests/python/test_*.py)
 	cargo test --release --quiet $(CRATES) --test all -- --ignored --skip tunnel::
 	NARROWS_FIGURES=all $(BIN)/pytest --numprocesses auto tests/python/test_figures_hold_data.py
+	NARROWS_TAMPERED=1000 $(BIN)/pytest tests/python/test_tampering.py
 	@$(MAKE) explore ROUNDS=3
 
 slurm: build $(STAMPS)/tools ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
