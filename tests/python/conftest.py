@@ -73,10 +73,10 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 #: The slowest files, which come first: no process ends long after the others.
 _LONGEST = (
-    "test_calibrate.py", "test_figures_hold_data.py", "test_kills.py", "test_identify_cards.py",
-    "test_irregular_files.py", "test_notebooks.py", "test_hunt.py", "test_sweep.py", "test_bbr_cases.py",
-    "test_accessibility.py", "test_adding.py", "test_tampering.py", "test_site_browser.py",
-    "test_mutated_scenarios.py", "test_lab.py",
+    "test_calibrate.py", "test_notebooks.py", "test_kills.py", "test_figures_hold_data.py",
+    "test_identify_page.py", "test_irregular_files.py", "test_identify_cards.py", "test_hunt.py",
+    "test_sweep.py", "test_sweep_dask.py", "test_bbr_cases.py", "test_accessibility.py", "test_adding.py",
+    "test_tampering.py", "test_site_browser.py", "test_mutated_scenarios.py", "test_lab.py",
 )  # fmt: skip
 #: Slow files whose tests share no fixture, so that several processes can run them.
 _DIVIDED = ("test_bbr_cases.py", "test_calibrate.py", "test_kills.py", "test_notebooks.py")
