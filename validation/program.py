@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from narrows.cli.app import CONTEXT_SETTINGS, Group
-from validation import identify_changes
 from validation.identify import command as identify
 from validation.schemes import command as schemes
 from validation.tunnel import command as tunnel
@@ -17,5 +16,4 @@ program = Group(
 )
 schemes.register(program)
 tunnel.register(program)
-identify_changes.register(program)
 identify.register(program)

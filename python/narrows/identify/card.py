@@ -56,6 +56,18 @@ class _Outcome:
 _Outcomes = dict[tuple[str, str], tuple[Line, list[_Outcome]]]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """The lines of one scheme on one scenario."""
+
+    #: The scenario's name.
+    probe: str
+    folder: Path
+    lines: list[Line]
+    #: Sentences about runs that are left out, and about logs.
+    notes: list[str]
+
+
 def make_card(
     what: str,
     scheme: str,
@@ -66,22 +78,39 @@ def make_card(
 ) -> Card:
     """The card of a scheme from its runs on probes and other scenarios; `why_not` is the reason in lines of
     probes without runs, unless `reasons` has another one; if it is empty, these have no lines."""
+    return join_lines(what, scheme, where, [measure_lines(group) for group in runs], why_not, reasons)
+
+
+def join_lines(
+    what: str,
+    scheme: str,
+    where: str,
+    measured: Sequence[Measured],
+    why_not: str,
+    reasons: Mapping[str, str] | None = None,
+) -> Card:
+    """The same from lines that have been measured."""
     lines: list[Line] = []
     notes: list[str] = []
-    measured = {group.probe: group for group in runs}
-    for probe in [*PROBES, *(name for name in measured if name not in PROBES)]:
-        if (group := measured.get(probe)) is None:
-            if why := (reasons or {}).get(probe, why_not):
-                lines += [_empty(feature, probe, why) for feature in _features_of(probe)]
-            continue
-        outcomes, problems = _measure(group)
-        notes += [*group.notes, *problems]
-        lines += [_line(line, several) for line, several in sorted(outcomes.values(), key=_by_ratio)]
-        if not outcomes:
-            why = "none of its runs can be measured"
+    by_probe = {group.probe: group for group in measured}
+    for probe in [*PROBES, *(name for name in by_probe if name not in PROBES)]:
+        if (group := by_probe.get(probe)) is not None:
+            lines += group.lines
+            notes += group.notes
+        elif why := (reasons or {}).get(probe, why_not):
             lines += [_empty(feature, probe, why) for feature in _features_of(probe)]
-    folders = [str(group.folder) for group in runs]
+    folders = [str(group.folder) for group in measured]
     return Card(what=what, scheme=scheme, where=where, folders=folders, lines=lines, notes=notes)
+
+
+def measure_lines(group: Runs) -> Measured:
+    """The lines of a scheme on a scenario. All its records are read."""
+    outcomes, problems = _measure(group)
+    lines = [_line(line, several) for line, several in sorted(outcomes.values(), key=_by_ratio)]
+    if not outcomes:
+        why = "none of its runs can be measured"
+        lines = [_empty(feature, group.probe, why) for feature in _features_of(group.probe)]
+    return Measured(group.probe, group.folder, lines, [*group.notes, *problems])
 
 
 def _features_of(probe: str) -> list[Feature]:

@@ -13,7 +13,7 @@ send without ECN over ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,21 @@ def is_of_our_transport(card: Card) -> bool:
     return card.where == "simulate" or card.scheme in registry.load().schemes
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """A card by the library."""
+
+    card: Card
+    observation: Observation
+    #: The lines of the library that it has, or could not measure on probes that ran.
+    known: Bools
+    likeness: Likeness
+    fit: Fit
+    #: The probabilities of all schemes, and that of none of them.
+    shares: Floats
+    none: float
+
+
 class Namer:
     """Names cards by a library."""
 
@@ -52,6 +67,8 @@ class Namer:
         families = np.array([family_of(name) for name in self.names])
         self.same_family = families[:, None] == families[None, :]
         self.trials = self._run_trials()
+        # The choice of the next probe and the name ask for the same card.
+        self._latest: _Reading | None = None
 
     def _run_trials(self) -> Trials:
         """The likeness of all references to schemes without their own part of the seeds."""
@@ -81,20 +98,36 @@ class Namer:
 
     def know(self, card: Card | None) -> Bools:
         """Which lines of the library a card has, or could not measure on probes that ran."""
-        if card is None:
-            return np.zeros(len(self.model.keys), bool)
-        observation = Observation.from_card(card)
-        omitted = () if is_of_our_transport(card) else (PAUSE,)
-        return np.array(
-            [
-                (key in observation.values or key in observation.absent) and key[1] not in omitted
-                for key in self.model.keys
-            ]
-        )
+        return np.zeros(len(self.model.keys), bool) if card is None else self._read(card).known
 
-    def _compare(self, card: Card) -> Likeness:
+    def weight(self, card: Card | None) -> float:
+        """The weight of sums over lines that a card lacks, after those that it has."""
+        return self.fit(self.know(card)).weight if card is None else self._read(card).fit.weight
+
+    def _read(self, card: Card) -> _Reading:
+        """The reading of a card; that of the latest is kept."""
+        if self._latest is None or self._latest.card is not card:
+            observation = Observation.from_card(card)
+            omitted = () if is_of_our_transport(card) else (PAUSE,)
+            known = np.array(
+                [
+                    (key in observation.values or key in observation.absent) and key[1] not in omitted
+                    for key in self.model.keys
+                ]
+            )
+            likeness = self._compare(card, observation)
+            fit = self.fit(known)
+            if known.any():
+                shares, none = fit.probabilities(Sums.from_likeness(likeness, known))
+            else:
+                count = len(self.model.schemes)
+                shares, none = np.full((1, count), 1 / count), np.zeros(1)
+            self._latest = _Reading(card, observation, known, likeness, fit, shares[0], float(none[0]))
+        return self._latest
+
+    def _compare(self, card: Card, observation: Observation) -> Likeness:
         """The likeness of a card to each scheme."""
-        likeness = self.model.compare([Observation.from_card(card)])
+        likeness = self.model.compare([observation])
         if is_of_our_transport(card):
             return likeness
         schemes = registry.load().schemes
@@ -107,11 +140,10 @@ class Namer:
 
     def shares(self, card: Card | None) -> Floats:
         """The probabilities of all schemes, if it is one of them."""
-        known = self.know(card)
-        if card is None or not known.any():
+        if card is None:
             return np.full(len(self.model.schemes), 1 / len(self.model.schemes))
-        shares, none = self.fit(known).probabilities(Sums.from_likeness(self._compare(card), known))
-        return np.asarray(shares[0] / (1 - none[0]))
+        reading = self._read(card)
+        return np.asarray(reading.shares / (1 - reading.none))
 
     def by_name(self, shares: Floats) -> Floats:
         """Probabilities of schemes, summed by name."""
@@ -120,15 +152,13 @@ class Namer:
 
     def name(self, card: Card) -> Naming | None:
         """The name of a card's sender; None if the library has none of its lines."""
-        known = self.know(card)
+        reading = self._read(card)
+        known = reading.known
         if not known.any():
             return None
-        observation = Observation.from_card(card)
-        likeness = self._compare(card)
-        shares, none = self.fit(known).probabilities(Sums.from_likeness(likeness, known))
-        candidates = self._list_candidates(shares[0])
-        scheme = self.model.schemes[int(shares[0].argmax())]
-        evidence = self._list_evidence(observation, likeness, known)
+        candidates = self._list_candidates(reading.shares)
+        scheme = self.model.schemes[int(reading.shares.argmax())]
+        evidence = self._list_evidence(reading.observation, reading.likeness, known)
         listed = [
             candidate
             for place, candidate in enumerate(candidates)
@@ -137,7 +167,7 @@ class Namer:
         return Naming(
             nearest=scheme,
             candidates=listed,
-            none=round(float(none[0]), 4),
+            none=round(reading.none, 4),
             lines=int(known.sum()),
             unknown=int((~known).sum()),
             decisive=[item for item in evidence if float(item.weight) > 0],

@@ -20,7 +20,7 @@ def estimate_gains(namer: Namer, card: Card | None, probes: Sequence[str]) -> di
     """The gain of each probe, in bits, after the lines of a card; without one, from nothing."""
     trials = namer.trials
     prior = namer.shares(card)
-    weight = namer.fit(namer.know(card)).weight
+    weight = namer.weight(card)
     before = _entropy(namer.by_name(prior[None, :]))[0]
     counts = np.bincount(trials.labels, minlength=len(prior))
     row_weights = prior[trials.labels] / counts[trials.labels]

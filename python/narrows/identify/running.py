@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from narrows.documents.identify import Card
 from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.identify import next_probe
-from narrows.identify.card import Runs, make_card
+from narrows.identify.card import Measured, Runs, join_lines, make_card, measure_lines
 from narrows.identify.features import PROBES
 from narrows.identify.logs import Log, read_any
 from narrows.identify.naming import Namer
@@ -106,7 +106,8 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
 
     quiet = Console(file=io.StringIO())
     began = time.monotonic()
-    groups: list[Runs] = []
+    measured: list[Measured] = []
+    records = 0
     why_not = "its probe did not run"
     changes = [
         Override("--where", "where", order.where),
@@ -125,7 +126,8 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
     while remaining:
         probe = remaining[0]
         if order.certainty is not None:
-            card = make_card(scheme, scheme, order.where, groups, why_not, reasons) if groups else None
+            # Records are read once, after their probe.
+            card = join_lines(scheme, scheme, order.where, measured, why_not, reasons) if measured else None
             if card is not None and next_probe.is_certain(_namer(), card, order.certainty):
                 why_not = "its probe was not needed for the name"
                 break
@@ -133,7 +135,7 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         remaining.remove(probe)
         expected = 0.0 if order.where == SIMULATE else lengths[probe] * order.runs
         spent = time.monotonic() - began
-        if order.budget_s is not None and groups and spent + expected > order.budget_s:
+        if order.budget_s is not None and measured and spent + expected > order.budget_s:
             why_not = f"its probe did not run within {order.budget}"
             continue
         order.tell(len(loaded) - len(remaining) - 1, probe)
@@ -148,12 +150,14 @@ def run_probes(scheme: str, folder: Path, order: Order) -> Card:
         )
         if skipped := finished.folder.header.skipped:
             raise UnavailableError(f"{scheme}: {skipped[0].reason}")
-        groups += [group for _, group in _runs_of(folder / probe)]
-    if not any(group.records for group in groups):
+        for _, group in _runs_of(folder / probe):
+            measured.append(measure_lines(group))
+            records += len(group.records)
+    if not records:
         raise DataError(
             f"{folder}: no run of {scheme} is valid; narrows show {folder / order.probes[0]} explains"
         )
-    return make_card(scheme, scheme, order.where, groups, why_not, reasons)
+    return join_lines(scheme, scheme, order.where, measured, why_not, reasons)
 
 
 def load_probes(
