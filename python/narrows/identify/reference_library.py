@@ -202,7 +202,10 @@ def read_library(path: Path = SHIPPED) -> Library:
 
 def _split(lists: pa.ListArray) -> list[Floats | None]:
     """The lists of a column."""
-    flat = lists.values.to_numpy(zero_copy_only=False).astype(np.float64)
+    values = lists.values
+    # Not to_numpy, which imports pandas where it is installed.
+    stored = np.frombuffer(values.buffers()[1], np.float32)[values.offset : values.offset + len(values)]
+    flat = stored.astype(np.float64)
     ends = lists.offsets.to_pylist()
     return [
         flat[start:end] if valid else None
