@@ -1,8 +1,8 @@
 """`python -m validation identify-changes`: planted changes, and equal senders, compared by their cards.
 
-Cards are those of `narrows identify A --against B`: four runs of each probe, simulated with the noise of
-hosts, but with other seeds on each side. Equal senders are compared in pairs of cards that the changes have
-already, and on request each native scheme with itself.
+Cards are those of `narrows identify A --against B`: four runs of each probe, or of the chosen ones, simulated
+with the noise of hosts, but with other seeds on each side. Equal senders are compared in pairs of cards that
+the changes have already, and on request each native scheme with itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Annotated
 from narrows.cli.parameters import option
 from narrows.console import say
 from narrows.documents.identify import Card, Differences
+from narrows.errors import UsageError
 from narrows.identify.differences import LEVEL, compare_cards
+from narrows.identify.features import PROBES
 from narrows.identify.references import list_native
 from narrows.identify.running import DEFAULT_RUNS, SIMULATE
 from narrows.identify.simulated_cards import simulate_card
@@ -47,32 +49,40 @@ def run(
     runs: Annotated[int, option("--runs", min=1, max=1000, help="Runs of each probe.")] = DEFAULT_RUNS[
         SIMULATE
     ],
+    probes: Annotated[
+        list[str] | None,
+        option("--probe", metavar="PROBE", help="Only this probe. Repeatable. [default: all]"),
+    ] = None,
     every: Annotated[bool, option("--every", help="Compare each native scheme with itself too.")] = False,
 ) -> None:
     """Count how often --against finds planted changes, and differences between equal senders."""
+    chosen = probes or list(PROBES)
+    if unknown := next((probe for probe in chosen if probe not in PROBES), None):
+        raise UsageError(f"--probe {unknown}: probes are {', '.join(PROBES)}")
     rows: list[list[str]] = []
     equal: dict[str, list[Differences]] = {}
     for change in CHANGES:
         say(f"{change.base}: {change.title}")
-        base = [_card(change.base, FIRST_SEED + number, runs) for number in range(seeds)]
-        changed = [_card(change.changed, FIRST_CHANGED + number, runs) for number in range(seeds)]
+        base = [_card(change.base, FIRST_SEED + number, chosen, runs) for number in range(seeds)]
+        changed = [_card(change.changed, FIRST_CHANGED + number, chosen, runs) for number in range(seeds)]
         rows.append(_row(change, base, changed))
+        say(", ".join(rows[-1]))
         equal[change.base] = _compare_pairs(base)
         equal[change.changed] = _compare_pairs(changed)
     print(markdown_table(["sender", "change", "line", "found", "lines that differ", "before", "after"], rows))
-    print()
     print(_table_of_equal(equal), flush=True)
     if every:
         pairs: dict[str, list[Differences]] = {}
         for scheme in list_native():
             say(scheme)
-            pairs[scheme] = _compare_pairs([_card(scheme, FIRST_PAIR + side, runs) for side in (0, 1)])
-        print()
+            pairs[scheme] = _compare_pairs(
+                [_card(scheme, FIRST_PAIR + side, chosen, runs) for side in (0, 1)]
+            )
         print(_table_of_equal(pairs))
 
 
-def _card(scheme: str, seed: int, runs: int) -> Card:
-    return simulate_card(scheme, seed, runs=runs)
+def _card(scheme: str, seed: int, probes: Sequence[str], runs: int) -> Card:
+    return simulate_card(scheme, seed, probes=probes, runs=runs)
 
 
 def _row(change: Change, base: Sequence[Card], changed: Sequence[Card]) -> list[str]:
