@@ -23,7 +23,7 @@ from narrows.identify.running import DEFAULT_RUNS, SIMULATE
 from narrows.identify.simulated_cards import simulate_card
 from narrows.text import markdown_table
 
-#: The first seeds of senders as they are, of changed ones, and of the pairs of all schemes.
+#: The first seeds of unchanged senders, of changed ones, and of the pairs of all schemes.
 FIRST_SEED, FIRST_CHANGED, FIRST_PAIR = 4001, 5001, 6001
 
 
