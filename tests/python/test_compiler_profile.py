@@ -69,9 +69,12 @@ def test_foreign_crates_and_targets_are_compiled_without_the_profile(
 
 
 @pytest.mark.parametrize("crate", ["narrows_net", "all"])
-def test_programs_of_tests_are_compiled_without_optimisation(called: Called, crate: str) -> None:
-    assert called("--crate-name", crate, "-C", "opt-level=3", "--test") == ["-Copt-level=0"]
-    assert called("--crate-name", "narrows_tests", "-C", "opt-level=3") == ["-Copt-level=0"]
+def test_programs_of_tests_are_compiled_without_optimisation_or_line_tables(
+    called: Called, crate: str
+) -> None:
+    added = ["-Copt-level=0", "-Cdebuginfo=0"]
+    assert called("--crate-name", crate, "-C", "opt-level=3", "--test") == added
+    assert called("--crate-name", "narrows_tests", "-C", "opt-level=3") == added
 
 
 def test_programs_of_tests_that_compute_long_are_optimised(called: Called) -> None:
