@@ -19,8 +19,8 @@ mod histogram;
 mod link_passes;
 pub mod log;
 pub mod metrics;
-mod named_columns;
 pub mod read;
+mod results_parquet;
 mod rows;
 mod run;
 mod schema;
@@ -40,8 +40,8 @@ pub use content::Content;
 pub use error::RecordError;
 pub use histogram::{Histogram, HistogramBucket};
 pub use log::{BinLog, Chunk, Entered, Log, PacketLog};
-pub use named_columns::{NamedValues, encode_columns};
 pub use read::Record;
+pub use results_parquet::{NamedValues, encode_columns};
 pub use run::{
     BpfFingerprint, Check, Clock, Cpu, ElementCounters, Extension, Fingerprint, FlowSummary, Host,
     HostSettings, Lateness, Offered, Process, Reason, ReceiverCounters, Ring, RunDocument,

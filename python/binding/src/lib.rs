@@ -17,8 +17,8 @@ mod learn;
 mod packets;
 mod pantheon;
 mod probe;
+mod results_parquet;
 mod series;
-mod tables;
 mod traces;
 mod tunnel;
 
@@ -65,12 +65,12 @@ mod _native {
     #[pymodule_export]
     use super::probe::probe_element;
     #[pymodule_export]
+    use super::results_parquet::encode_table;
+    #[pymodule_export]
     use super::series::{
         capacity_series, delay_points, frames, queue_series, state_series, throughput_series,
         transfers,
     };
-    #[pymodule_export]
-    use super::tables::encode_table;
     #[pymodule_export]
     use super::traces::{read_trace, write_trace};
     #[pymodule_export]

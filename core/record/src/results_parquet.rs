@@ -1,4 +1,4 @@
-//! Tables whose columns are known only at run time, such as the results of a campaign.
+//! results.parquet of a campaign: a table whose columns are known only at run time.
 
 use crate::RecordError;
 use crate::rows::encode_words;
@@ -19,7 +19,7 @@ pub enum NamedValues {
 
 impl NamedValues {
     /// The number of rows.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             NamedValues::Text(rows) => rows.len(),
             NamedValues::Integers(rows) => rows.len(),
@@ -28,26 +28,18 @@ impl NamedValues {
         }
     }
 
-    /// True without rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn kind(&self) -> (Kind, Coding) {
+    /// The type and encoding of the column, and the values to be written.
+    fn encode(&self) -> (Kind, Coding, Values) {
         match self {
-            NamedValues::Text(_) => (Kind::Utf8, Coding::Words),
-            NamedValues::Integers(_) => (Kind::Int64, Coding::Delta),
-            NamedValues::Numbers(_) => (Kind::Float64, Coding::Plain),
-            NamedValues::Flags(_) => (Kind::Boolean, Coding::Plain),
-        }
-    }
-
-    fn encode(self) -> Values {
-        match self {
-            NamedValues::Text(rows) => encode_words(rows.iter().map(Option::as_deref)),
-            NamedValues::Integers(rows) => encode(&rows, Data::Int64),
-            NamedValues::Numbers(rows) => encode(&rows, Data::Double),
-            NamedValues::Flags(rows) => encode(&rows, Data::Boolean),
+            NamedValues::Text(rows) => {
+                let values = encode_words(rows.iter().map(Option::as_deref));
+                (Kind::Utf8, Coding::Words, values)
+            }
+            NamedValues::Integers(rows) => (Kind::Int64, Coding::Delta, encode(rows, Data::Int64)),
+            NamedValues::Numbers(rows) => {
+                (Kind::Float64, Coding::Plain, encode(rows, Data::Double))
+            }
+            NamedValues::Flags(rows) => (Kind::Boolean, Coding::Plain, encode(rows, Data::Boolean)),
         }
     }
 }
@@ -79,7 +71,7 @@ pub fn encode_columns(
     let (schema, values): (Vec<Column>, Vec<Values>) = columns
         .into_iter()
         .map(|(name, values)| {
-            let (kind, coding) = values.kind();
+            let (kind, coding, values) = values.encode();
             let column = Column {
                 name: Cow::Owned(name),
                 kind,
@@ -87,7 +79,7 @@ pub fn encode_columns(
                 coding,
                 added: false,
             };
-            (column, values.encode())
+            (column, values)
         })
         .unzip();
     let mut table = TableWriter::create(Vec::new(), &schema)?;

@@ -1,4 +1,4 @@
-//! Tables with columns of Python objects: results, which are small.
+//! The results of a campaign, columns of Python objects, as a parquet file.
 
 use narrows_record::{NamedValues, encode_columns};
 use pyo3::exceptions::PyValueError;
