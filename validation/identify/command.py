@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from narrows.cli.app import Group, subcommand
-from validation.identify import changes, emulated, names, rebuild_library
+from validation.identify import emulated, names, planted_changes, rebuild_library
 
 
 def register(program: Group) -> None:
@@ -13,7 +13,7 @@ def register(program: Group) -> None:
     )
     subcommand(program, "identify-names", example="python -m validation identify-names --seeds 3")(names.run)
     subcommand(program, "identify-changes", example="python -m validation identify-changes --seeds 2")(
-        changes.run
+        planted_changes.run
     )
     subcommand(
         program, "identify-emulated", example="python -m validation identify-emulated linux:cubic bpf:htcp"
