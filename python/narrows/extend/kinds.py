@@ -27,7 +27,7 @@ class Kind:
     entry: str
 
     @property
-    def library(self) -> str:
+    def rust_name(self) -> str:
         """The crate's name in Rust."""
         return self.crate.replace("-", "_")
 

@@ -50,7 +50,7 @@ def compose(sources: Mapping[str, bytes], crates: Iterable[Crate]) -> dict[str, 
             _add_entry(files, crate, kind, entry)
     for kind in {kind for crate in crates for kind, _ in crate.entries()}:
         path = f"{INSIDE}/{KINDS[kind].folder}/src/lib.rs"
-        known = f"\nextern crate self as {KINDS[kind].library};\n".encode()
+        known = f"\nextern crate self as {KINDS[kind].rust_name};\n".encode()
         if not files[path].endswith(known):
             files[path] += known
     files.update(_conformance(crates))
